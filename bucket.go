@@ -26,7 +26,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     [2]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     uint64                  // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // The rules of the sequence lock.
@@ -91,12 +91,12 @@ func (b *bucket) read(
 	if seq&1 != 0 {
 		return dst, 0, retry
 	}
-	f := store.Found{Internal: mode&internal != 0}
+	var f store.Found
 	out = dst
 	if b.Find(&f, k, h) {
 		switch {
 		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may overlap dst
-		case f.Kind == record.Negative:
+		case f.Kind.Base() == record.Negative:
 			got = negative
 		case mode&renewing != 0 && b.Shared.Idles() && b.IsDue(&f):
 			return dst, 0, due // or torn: the caller looks again
@@ -196,7 +196,7 @@ func (b *bucket) invalidateLocked(w *write) {
 // meetsLocked reports whether the bucket has the key, and whether the condition of a write holds
 // for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
-	f := store.Found{Internal: w.Internal}
+	var f store.Found
 	if !b.Lookup(&f, w.Key, w.Hash) {
 		return false, w.cond != ifEqual && w.cond != ifSame
 	}

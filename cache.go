@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -18,6 +19,12 @@ import (
 // Cache becomes unreachable, the garbage collector releases its memory; [Cache.Close] does so at
 // once.
 type Cache struct {
+	*engine
+	space *space // the namespace; nil: the whole cache
+}
+
+// engine is a cache that all its namespaces share.
+type engine struct {
 	buckets  []bucket // their array keeps the memory mapped, and begins on a cache line
 	counters stripe.Counters
 	shared   *store.Shared
@@ -31,7 +38,6 @@ type Cache struct {
 	loads     loadCounts
 	snapshots snapshotCounts
 	spaces    spaces
-	quotaHand atomic.Uint32 // the bucket last searched for expired entries (quota.go)
 	sizing    sizing
 	arena     arena
 	options   Options // the result of Cache.Options, except for the bound
@@ -48,7 +54,7 @@ type settings struct {
 	hugePages HugePages
 	least     int    // the least bound
 	version   uint64 // Options.Version
-	onRemove  func(k, v []byte, reason RemovalReason)
+	onRemove  func(Removal)
 	machine   *clock.Machine // the source of times
 }
 
@@ -62,7 +68,7 @@ type snapshotCounts struct{ loaded, discarded atomic.Uint64 }
 // takes no lock that is held meanwhile.
 type spaces struct {
 	mu     sync.Mutex
-	byName sync.Map // string to *space
+	byName sync.Map // string to *Cache
 }
 
 // sizing is the state that calls of Resize share.
@@ -99,6 +105,7 @@ type loaded = Loaded[[]byte]
 type load struct {
 	loaded
 	panicked *LoadPanic
+	kind     record.Kind // of a record with the value
 }
 
 // failed reports whether the load ended with a panic or an error other than ErrAbsent.
@@ -110,15 +117,15 @@ func (l *load) failed() bool {
 type loadCall = singleflight.Call[load]
 
 // bucket returns the small bucket for hash h.
-func (c *Cache) bucket(h uint64) *bucket { return &c.buckets[h&c.mask] }
+func (c *engine) bucket(h uint64) *bucket { return &c.buckets[h&c.mask] }
 
 // largeBucket returns the large bucket for hash h.
-func (c *Cache) largeBucket(h uint64) *bucket {
+func (c *engine) largeBucket(h uint64) *bucket {
 	return &c.arena.buckets[h>>store.BucketBits&(store.LargeBuckets-1)]
 }
 
 // nth returns a bucket by number: the small ones come first.
-func (c *Cache) nth(i int) *bucket {
+func (c *engine) nth(i int) *bucket {
 	if i < c.shared.Buckets {
 		return &c.buckets[i]
 	}
@@ -126,20 +133,20 @@ func (c *Cache) nth(i int) *bucket {
 }
 
 // all returns every bucket, in the order of the buckets in a file.
-func (c *Cache) all() (all []*bucket) {
+func (c *engine) all() (all []*bucket) {
 	c.each(func(b *bucket) { all = append(all, b) })
 	return all
 }
 
 // each calls fn with every bucket, small and large.
-func (c *Cache) each(fn func(b *bucket)) {
+func (c *engine) each(fn func(b *bucket)) {
 	for i := range c.shared.Buckets + store.LargeBuckets {
 		fn(c.nth(i))
 	}
 }
 
 // inParallel calls fn with each bucket, on all processors.
-func (c *Cache) inParallel(all []*bucket, fn func(b *bucket)) {
+func (c *engine) inParallel(all []*bucket, fn func(b *bucket)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(all)) {
@@ -162,14 +169,14 @@ func (c *Cache) inParallel(all []*bucket, fn func(b *bucket)) {
 
 // notify calls OnRemove for the entries that a write has removed. The caller holds no lock, or has
 // set w.quiet; in that case the holder of the lock calls notifyQuiet after releasing it.
-func (c *Cache) notify(w *write) {
+func (c *engine) notify(w *write) {
 	if w.removals != nil && !w.quiet {
 		c.notifyQuiet(w)
 	}
 }
 
 // notifyQuiet is notify for a quiet write.
-func (c *Cache) notifyQuiet(w *write) {
+func (c *engine) notifyQuiet(w *write) {
 	if w.removals == nil {
 		return
 	}
@@ -183,6 +190,6 @@ func (c *Cache) notifyQuiet(w *write) {
 			}
 			e.Value = v
 		}
-		c.onRemove(e.Key, e.Value, RemovalReason(e.Reason))
+		c.onRemove(Removal{e.Namespace, e.Key, e.Value, RemovalReason(e.Reason)})
 	}
 }

@@ -16,7 +16,7 @@ import (
 //
 // The record is copied under the lock, and its value unpacked without one: no user code runs under
 // a lock. If the entry was read there before, it goes back to main.
-func (c *Cache) lookupCold(
+func (c *engine) lookupCold(
 	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	stored, value := scratch.Get(), scratch.Get()
@@ -53,7 +53,7 @@ func (c *Cache) lookupCold(
 }
 
 // valueOf appends the value of a record to dst. The value is packed with d, unless d is nil.
-func (c *Cache) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) {
+func (c *engine) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) {
 	if d != nil {
 		return c.shared.Compression.Unpack(dst, stored, d)
 	}
@@ -71,7 +71,7 @@ func (b *bucket) readCold(
 }
 
 // promote moves to main the record that was found in the cold part, with value v.
-func (c *Cache) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
+func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 	var w write
 	w.Key, w.Value, w.Hash, w.Same, w.silent = k, v, h, true, true
 	defer c.notify(&w)
@@ -81,14 +81,14 @@ func (c *Cache) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 }
 
 // bringToMain moves the value of a write's key to main, so that the write can look at it.
-func (c *Cache) bringToMain(w *write) {
+func (c *engine) bringToMain(w *write) {
 	_, _, _ = c.lookupCold(nil, w.Key, w.Hash, c.counters.Here(), toMain)
 	w.Packed = false
 }
 
 // compressInBackground is the goroutine of a cache with a Compressor. If the Compressor ends it, by
 // [runtime.Goexit], another one replaces it.
-func compressInBackground(cache weak.Pointer[Cache], s *cold.Compression) {
+func compressInBackground(cache weak.Pointer[engine], s *cold.Compression) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -102,7 +102,7 @@ func compressInBackground(cache weak.Pointer[Cache], s *cold.Compression) {
 
 // compressUntilClosed compresses the queues that buckets report, until the cache is closed or
 // collected.
-func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
+func compressUntilClosed(cache weak.Pointer[engine], s *cold.Compression) {
 	var batch store.ColdBatch
 	for {
 		i, ok := s.Next()
@@ -120,7 +120,7 @@ func compressUntilClosed(cache weak.Pointer[Cache], s *cold.Compression) {
 }
 
 // compressBucket compresses the queue of a bucket, and does periodic work that is due.
-func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
+func (c *engine) compressBucket(i int32, batch *store.ColdBatch) {
 	c.buckets[i].compressQueue(batch)
 	c.renewDicts()
 	if s := c.shared.Compression; s.IsDue() {
@@ -131,7 +131,7 @@ func (c *Cache) compressBucket(i int32, batch *store.ColdBatch) {
 
 // insertions returns the number of entries inserted in the buckets that always have a cold part,
 // and in those that never have one.
-func (c *Cache) insertions() (with, without uint64) {
+func (c *engine) insertions() (with, without uint64) {
 	for i := 0; i < c.shared.Buckets; i += store.ScoutEach / 2 {
 		c.buckets[i].look(func(s *store.Store) {
 			if n := s.Cold().Counts(); n.Role == cold.With {
@@ -145,7 +145,7 @@ func (c *Cache) insertions() (with, without uint64) {
 }
 
 // renewDicts builds a dictionary if one is due.
-func (c *Cache) renewDicts() {
+func (c *engine) renewDicts() {
 	c.shared.Compression.Renew(func() (used cold.Uses) {
 		for i := range c.shared.Buckets {
 			c.buckets[i].look(func(s *store.Store) {

@@ -29,8 +29,10 @@ func (c *Cache) SetIfAbsent(
 func (c *Cache) setIfAbsent(
 	dst *[]byte, k, v []byte, ttl time.Duration,
 ) (there, stored bool, err error) {
-	w := c.writeOf(k, v, store.Replaced)
+	var room [stackKey]byte
+	w := c.writeOf(room[:0], k, v, store.Replaced)
 	w.cond, w.reads, w.found = ifAbsent, true, dst
+	c.wrote(1)
 	err = c.applyFor(&w, withTTL(ttl), "set")
 	there = err == errUnmet
 	stored, err = w.met(err)
@@ -42,9 +44,12 @@ func (c *Cache) setIfAbsent(
 // needs no room, evicts nothing, and keeps its age. An existing entry counts as read for the
 // eviction policy. SetIfChanged counts in [Stats] as a Set in both cases.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
+	var room [stackKey]byte
 	var w write
-	w.Key, w.Value = k, v
+	w.Key, w.Hash = c.key(room[:0], k)
+	w.Value = v
 	c.setDefaults(&w)
+	c.wrote(1)
 	w.cond, w.keeps, w.reads = ifChanged, true, true
 	return w.met(c.apply(&w, "set"))
 }
@@ -53,12 +58,14 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 // If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps its
 // expiry, and counts as read for the eviction policy. (Room for a large value is made first; if
 // that evicts k itself, nothing is stored.) CompareAndSwap counts in [Stats] as a Set in both
-// cases. If a [Namespace] has no room for new within its quota, CompareAndSwap reports false, and
-// k is absent.
+// cases.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
+	var room [stackKey]byte
 	var w write
-	w.Key, w.Value = k, new
-	w.Hash, w.Reason = c.shared.Hash(k), store.Replaced
+	w.Key, w.Hash = c.key(room[:0], k)
+	w.Kind = c.kind()
+	w.Value, w.Reason = new, store.Replaced
+	c.wrote(1)
 	w.cond, w.old, w.keeps, w.reads = ifEqual, old, true, true
 	return w.met(c.apply(&w, "swap"))
 }
@@ -69,7 +76,7 @@ func (w *write) met(err error) (bool, error) {
 	if err == errUnmet {
 		return false, nil
 	}
-	return err == nil && !w.Unstored, err
+	return err == nil && !w.unstored, err
 }
 
 // Entry is the entry of a key as [Cache.Update] or [Typed.Update] found it, and what becomes of it:
@@ -115,19 +122,16 @@ func (e *Entry[V]) found(v V, ttl time.Duration, ok bool) {
 
 // Update lets fn decide what becomes of the entry of k, in one atomic step: fn sees a copy of the
 // value, the time to live and whether k is present, and calls [Entry.Set], [Entry.SetWithTTL] or
-// [Entry.Del], or nothing to leave the entry as it is.
-//
-// If another call changes the value or the expiry meanwhile, fn is called again with the new ones:
-// it may run several times, and only its last call takes effect. No lock is held while it runs.
+// [Entry.Del], or nothing to leave the entry as it is. If another call changes the value or the
+// expiry meanwhile, fn is called again with the new ones: only its last call takes effect. No lock
+// is held while it runs.
 //
 // An existing entry counts as read for the eviction policy. Limits and errors are those of
 // [Cache.SetWithTTL]: after an error, k is absent. Update counts in [Stats] as the Set or Del that
-// fn has decided, and otherwise not at all. It does not allocate, except occasionally for a larger
-// buffer, which later calls reuse.
+// fn has decided, and otherwise not at all. It hardly ever allocates.
 func (c *Cache) Update(k []byte, fn func(e *Entry[[]byte])) error {
 	mustBeFunc("Update", fn != nil)
-	_, err := c.update(k, infallible(fn))
-	return err
+	return c.update(k, infallible(fn))
 }
 
 // infallible adapts the function of an Update, which never fails, to an updater.
@@ -144,8 +148,8 @@ type updater func(e *Entry[[]byte]) error
 // byteEntries are the Entries of byte slices that no call is using.
 var byteEntries = sync.Pool{New: func() any { return new(Entry[[]byte]) }}
 
-// update is Update by fn, and returns what its last call has decided.
-func (c *Cache) update(k []byte, fn updater) (did verdict, err error) {
+// update is Update by fn.
+func (c *Cache) update(k []byte, fn updater) error {
 	// fn may modify its copy, so the comparison needs another one.
 	mine, theirs := scratch.Get(), scratch.Get()
 	defer mine.Release()
@@ -155,7 +159,8 @@ func (c *Cache) update(k []byte, fn updater) (did verdict, err error) {
 		e.found(nil, 0, false) // keep nothing of the caller's
 		byteEntries.Put(e)
 	}()
-	w := c.writeOf(k, nil, store.Replaced)
+	var room [stackKey]byte
+	w := c.writeOf(room[:0], k, nil, store.Replaced)
 	for mode := withValue | reading; ; mode, w.silent = withValue, true { // only one read
 		old, expiry, got := c.lookup(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
@@ -163,12 +168,18 @@ func (c *Cache) update(k []byte, fn updater) (did verdict, err error) {
 		theirs.Bytes = append(theirs.Bytes[:0], old...)
 		e.found(theirs.Bytes, c.left(expiry, got), ok)
 		if err := fn(e); err != nil {
-			return unchanged, err
+			return err
 		}
 		theirs.Fit(len(e.next))
 		w.expect(old, expiry, ok)
 		if err := c.settle(&w, e); err != errUnmet {
-			return e.verdict, err
+			switch e.verdict {
+			case set, setFor:
+				c.wrote(1)
+			case deleted:
+				c.removed()
+			}
+			return err
 		}
 	}
 }
@@ -177,7 +188,7 @@ func (c *Cache) update(k []byte, fn updater) (did verdict, err error) {
 // has changed since the function saw it.
 func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
 	w.Value, w.Reason = e.next, store.Replaced
-	w.del, w.keeps, w.Unstored = e.verdict == deleted, e.verdict == set && e.Present, false
+	w.del, w.keeps, w.unstored = e.verdict == deleted, e.verdict == set && e.Present, false
 	switch e.verdict {
 	case unchanged:
 		return nil
@@ -204,8 +215,10 @@ func (w *write) expect(old []byte, expiry uint32, ok bool) {
 // value. The bytes belong to the caller. GetAndDel does not allocate if dst has room for the value.
 // It locks one bucket, and counts in [Stats] as a Del, not as a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
-	w := c.writeOf(k, nil, store.Deleted)
+	var room [stackKey]byte
+	w := c.writeOf(room[:0], k, nil, store.Deleted)
 	w.del = true
+	c.removed()
 	found, _ := c.remove(&w, &dst)
 	return dst, found
 }

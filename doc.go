@@ -15,22 +15,18 @@
 // # Model
 //
 // An entry stays until its key is set again or deleted, it expires ([Cache.SetWithTTL]), the cache
-// is reset, its namespace is invalidated, or the cache needs its memory, which can happen to any
-// entry at any time. By default, entries that are read stay longer; [PolicyFIFO] evicts by age
-// alone. The exact eviction order is not part of the contract. Keys are compared in full, so a hit
-// always returns exactly the bytes of one Set of that key. After a Set that returned nil, a Get of
-// the key finds the value as long as the entry stays. (In a [Namespace] that was dropped, or has no
-// room within its quota, a Set returns nil and stores nothing.) Every call that may need room can
-// evict entries: Set, Touch, the atomic writes below, a load, reading a snapshot, Resize, and a
-// lookup that finds its entry in the cold part, which holds compressed entries
-// ([Options].Compressor).
+// or its namespace is reset, or the cache needs its memory, which can happen to any entry at any
+// time. By default, entries that are read stay longer; [PolicyFIFO] evicts by age alone. The exact
+// eviction order is not part of the contract. Keys are compared in full, so a hit always returns
+// exactly the bytes of one Set of that key. After a Set that returned nil, a Get of the key finds
+// the value as long as the entry stays. Every call that may need room can evict entries: Set,
+// Touch, the atomic writes below, a load, reading a snapshot, Resize, and a lookup that finds its
+// entry in the cold part, which holds compressed entries ([Options].Compressor).
 //
 // Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one, and
 // an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
-// of MaxBytes, but never more than 4 GB. Set copies its arguments, and returned slices never alias
-// cache memory. A [Typed] view has keys and values of a program's own types. A [Namespace] is a
-// part of a cache with its own quota and statistics; all of its entries can be invalidated at once,
-// in constant time.
+// of MaxBytes, but never more than 4 GB. A [Typed] view has keys and values of a program's own
+// types. A namespace ([Cache.Namespace]) is a Cache that shares the memory of another one.
 //
 // # Times to live
 //
@@ -45,17 +41,15 @@
 //     In a field, or returned by a load, 0 means unset: without Options.TTL entries never expire,
 //     and a loaded entry gets Options.TTL.
 //   - A negative TTL means that the entry has already expired. Nothing is stored, an older entry of
-//     the key is removed, and the call returns no error. (SetIfAbsent uses its TTL only for
-//     a new entry: whatever it is, an existing one stays.)
+//     the key is removed, and the call returns no error. (SetIfAbsent uses its TTL only for a new
+//     entry.)
 //   - A TTL between 0 and one tick is too short to be honored. It is usually a number without a
 //     unit: 60 means 60 ns. It has the effect of a negative one, and methods that return an error
-//     return [ErrTTLTooShort]. (Touch returns no error; the result of a load goes to its waiting
-//     callers.)
+//     return [ErrTTLTooShort].
 //   - An entry that would expire 13 years or more after the cache was made never expires.
 //
-// With [Options].ExpireAfterAccess, an entry expires when it has been neither read nor written for
-// that time, or at the end of its TTL if that comes first. A read in the first half of the idle
-// time does not restart it, so an entry may expire half of the idle time after its last read.
+// With [Options].ExpireAfterAccess, an entry also expires when it has been neither read nor written
+// for that time.
 //
 // # Atomic writes and loads
 //
@@ -66,13 +60,10 @@
 // that must not be lost: a lock may be lost early, and a counter may start again.
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
-// at a time, and all callers that miss on the key wait for it; a Set or Del in the meantime takes
-// precedence over its result. A call returns no later than when its context ends. Loads that would
-// wait for each other in a cycle get [ErrLoadCycle], provided that they pass on the context that
-// they are given. With [Options].RefreshAhead, entries are loaded in the background before they
-// expire. No caller waits for such a load. It has a deadline, [Options].RefreshTimeout, and is not
-// retried immediately if it fails. With [Options].StaleIfError, an expired value is returned when
-// its key cannot be loaded.
+// at a time, and all callers that miss on the key wait for it, no longer than until their context
+// ends; a Set or Del in the meantime takes precedence over its result. With
+// [Options].RefreshAhead, entries are loaded in the background before they expire. With
+// [Options].StaleIfError, an expired value is returned when its key cannot be loaded.
 //
 // # Concurrency
 //

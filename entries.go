@@ -11,19 +11,17 @@ import (
 // is set again or deleted, expires, or is evicted to make room.
 //
 // A key may have up to 65,535 bytes, a value up to 1/16 of the cache's bound, but never more than 4
-// GB; beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. If the operating
-// system refuses memory, the cache makes do with the memory that it has, and evicts entries; Set
-// returns [ErrNoMemory] only if there is none at all, or less than twice the size of the entry.
-// Whatever the error, no Get of this cache finds an older value of k, so callers that can do
-// without the entry may ignore it. Only with [ErrClosed] does the older value stay in
-// [Options].File, for the next cache opened on it.
-//
-// Set does not allocate on the Go heap, except for a few bytes when a bucket's tables grow. It
-// locks one of the cache's buckets, of which there are at most 512.
+// GB; beyond that Set returns [ErrTooLarge], and [ErrNoMemory] if the operating system provides
+// hardly any memory. Whatever the error, no Get finds an older value of k, so callers that can do
+// without the entry may ignore it. Set hardly ever allocates on the Go heap. It locks one of the
+// cache's buckets, of which there are at most 512.
 func (c *Cache) Set(k, v []byte) error {
+	var room [stackKey]byte
 	var w write
-	w.Key, w.Value = k, v
+	w.Key, w.Hash = c.key(room[:0], k)
+	w.Value = v
 	c.setDefaults(&w)
+	c.wrote(1)
 	return c.apply(&w, "set")
 }
 
@@ -32,27 +30,28 @@ func (c *Cache) Set(k, v []byte) error {
 // The bytes belong to the caller. k may alias dst's spare capacity. [Cache.HasGet] distinguishes an
 // empty value from a miss.
 //
-// Get does not allocate if dst has room for the value. It takes a lock only if other goroutines
-// keep writing to the same bucket, if k may be the key of a large entry, if k overlaps the part of
-// dst that it appends to, if it restarts the idle time of the entry ([Options].ExpireAfterAccess),
-// or if the entry is in the cold part ([Options].Compressor). A Get from the cold part may evict
-// other entries.
+// Get does not allocate if dst has room for the value, and normally takes no lock (see the section
+// Concurrency of the package documentation).
 func (c *Cache) Get(dst, k []byte) []byte {
-	out, _, _ := c.lookup(dst, k, unhashed, getMode)
+	out, _ := c.HasGet(dst, k)
 	return out
 }
 
 // HasGet is like [Cache.Get], and also reports whether k was present.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
-	out, _, got := c.lookup(dst, k, unhashed, getMode)
-	return out, got == hit
+	var room [stackKey]byte
+	k, h := c.key(room[:0], k)
+	out, _, got := c.lookup(dst, k, h, getMode)
+	return out, c.looked(got == hit)
 }
 
 // Has reports whether k is present. It counts as a lookup in [Stats] and as a read of the entry,
 // does not allocate, and takes the same locks as Get.
 func (c *Cache) Has(k []byte) bool {
-	_, _, got := c.lookup(nil, k, unhashed, counted|reading)
-	return got == hit
+	var room [stackKey]byte
+	k, h := c.key(room[:0], k)
+	_, _, got := c.lookup(nil, k, h, counted|reading)
+	return c.looked(got == hit)
 }
 
 // Peek is [Cache.HasGet] without side effects. It counts as a lookup neither in [Stats] nor for
@@ -60,7 +59,9 @@ func (c *Cache) Has(k []byte) bool {
 // does not restart an idle time ([Options].ExpireAfterAccess). Use it in tests and debug pages,
 // and to copy a cache. It allocates and locks like Get.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
-	out, _, got := c.lookup(dst, k, unhashed, withValue)
+	var room [stackKey]byte
+	k, h := c.key(room[:0], k)
+	out, _, got := c.lookup(dst, k, h, withValue)
 	return out, got == hit
 }
 
@@ -68,27 +69,18 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 // After Close it returns false, and cannot remove k from [Options].File: the next cache opened on
 // that file finds it.
 func (c *Cache) Del(k []byte) bool {
+	var room [stackKey]byte
 	var w write
-	w.Key, w.Hash, w.del, w.Reason = k, c.shared.Hash(k), true, store.Deleted
+	w.Key, w.Hash = c.key(room[:0], k)
+	w.Kind = c.kind()
+	w.del, w.Reason = true, store.Deleted
+	c.removed()
 	found, _ := c.remove(&w, nil)
 	return found
 }
 
-// Reset removes all entries. The cache keeps its memory for new ones ([Cache.Close] releases it),
-// and the counters in [Stats] are not reset. Buckets are emptied one after another: an entry that
-// is set concurrently, or that Touch stores again, may or may not stay. With [Options].OnRemove,
-// each bucket is emptied in steps of 64 KB or 256 entries, and OnRemove is called after each step.
-func (c *Cache) Reset() {
-	// Touch may store a record again, and so move it between the small buckets and the large ones: an
-	// old record must not move to where Reset has already been.
-	for i := range c.arena.buckets {
-		c.resetBucket(&c.arena.buckets[i])
-	}
-	c.each(c.resetBucket) // the large ones last
-}
-
 // resetBucket removes the entries of one bucket.
-func (c *Cache) resetBucket(b *bucket) {
+func (c *engine) resetBucket(b *bucket) {
 	b.mu.Lock()
 	s := b.Sizes()
 	b.mu.Unlock()
@@ -101,7 +93,7 @@ func (c *Cache) resetBucket(b *bucket) {
 // resetStep removes some of the entries of a bucket, and reports whether all are gone. Once it has
 // removed as many bytes as left says, it removes the rest at once, so that it ends even if other
 // goroutines, or OnRemove, keep setting entries.
-func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
+func (c *engine) resetStep(b *bucket, left *int) (done bool) {
 	var w write
 	defer c.notify(&w)
 	c.arena.mu.Lock()
@@ -117,14 +109,20 @@ func (c *Cache) resetStep(b *bucket, left *int) (done bool) {
 	return done
 }
 
-// Len returns the number of entries, like [Stats].EntriesCount: it includes expired, invalidated
-// and negative entries that have not been removed yet. It locks every bucket briefly, one after
-// another, so entries that are added or removed concurrently may or may not be counted.
+// Len returns the number of entries, without those of namespaces in the whole cache. It includes
+// expired and negative entries that have not been removed yet. In the whole cache it locks every
+// bucket briefly, one after another, so entries that are added or removed concurrently may or may
+// not be counted.
 func (c *Cache) Len() int {
+	if c.space != nil {
+		n, _ := c.space.size(c.engine)
+		return n
+	}
 	n := 0
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		n += b.Sizes().Entries
+		has := b.Sizes()
+		n += has.Entries - has.Spaced
 		b.mu.Unlock()
 	})
 	return n
@@ -134,22 +132,14 @@ func (c *Cache) Len() int {
 // buffers of the loop: the body may modify them, and they are valid until the next iteration. Clone
 // them to keep them.
 //
-//	for key, value := range cache.All() {
-//		// ...
-//	}
-//
-// An entry that is present for the whole loop and is not set again during it is seen exactly once;
-// one that is added or removed during the loop may or may not be seen. An entry that is set again
-// is also seen once, unless exactly one of the old and the new value is large (see the section
-// Caveats of the package documentation): it may then be seen twice, or not at all.
-//
-// The body may call all methods of the cache. Writers of a bucket wait only while the next 256 keys
-// or 64 KB of keys are copied. A loop allocates its buffers. Its lookups count neither in [Stats]
-// nor as reads for the eviction policy. On a closed cache the loop ends at once.
+// An entry that is present for the whole loop is seen exactly once, unless it is set again with a
+// value of another kind, large or not (see the section Caveats of the package documentation); one
+// that is added or removed during the loop may or may not be seen. The body may call all methods of
+// the cache. A loop counts neither in [Stats] nor as reads for the eviction policy.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)
-		c.loop(everyKey, withValue, yield)
+		c.loop(nil, withValue, yield)
 	}
 }
 
@@ -158,33 +148,38 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)
-		c.loop(everyKey, 0, func(key, _ []byte) bool { return yield(key) })
+		c.loop(nil, 0, func(key, _ []byte) bool { return yield(key) })
 	}
 }
 
-func everyKey([]byte) bool { return true }
-
-// loop calls fn with the entries whose keys satisfy ours, until fn returns false. Both functions
-// may call all methods of the cache. The mode determines whether fn gets the values.
+// loop calls fn with the entries of the cache whose keys satisfy ours, until fn returns false. nil
+// means all. Both functions get keys as users know them, and may call all methods of the cache. The
+// mode determines whether fn gets the values.
 func (c *Cache) loop(
 	ours func(key []byte) bool, mode lookupMode, fn func(key, value []byte) bool,
 ) {
 	var value []byte
-	c.walk(func(key []byte) bool {
-		if !ours(key) {
+	start := c.startLen()
+	c.walk(func(raw []byte) bool {
+		if ours != nil && !ours(raw[start:]) {
 			return true
 		}
 		var got outcome
-		if value, _, got = c.lookup(value[:0], key, c.shared.Hash(key), mode); got != hit {
+		h := c.shared.HashOf(raw, c.kind())
+		if value, _, got = c.lookup(value[:0], raw, h, mode); got != hit {
 			return true // removed since its step began
 		}
-		return fn(key, value)
+		return fn(raw[start:], value)
 	})
 }
 
-// walk calls fn with every key, with no lock held, until fn returns false.
-func (c *Cache) walk(fn func(key []byte) bool) {
+// walk calls fn with every key of the engine that is one of the cache's, with no lock held, until
+// fn returns false or the namespace is reset.
+func (c *Cache) walk(fn func(raw []byte) bool) {
 	var s store.Keys
+	if c.space != nil {
+		s.Of = c.space.generation.Load()
+	}
 	for i := range c.shared.Buckets + store.LargeBuckets {
 		b := c.nth(i)
 		for at := uint64(0); at < store.HashesEnd; {
@@ -193,7 +188,7 @@ func (c *Cache) walk(fn func(key []byte) bool) {
 			b.mu.Unlock()
 			from := 0
 			for _, end := range s.Ends {
-				if !fn(s.Bytes[from:end:end]) {
+				if c.space != nil && c.space.generation.Load() != s.Of || !fn(s.Bytes[from:end:end]) {
 					return
 				}
 				from = end

@@ -133,8 +133,8 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 			}
 		}
 	}
-	require.ErrorIs(t, closed.Namespace("n").Invalidate(), ringcache.ErrClosed)
-	assert.Regexp(t, `\bInvalidate\b`, docs["ErrClosed"])
+	require.ErrorIs(t, closed.DropNamespace("n"), ringcache.ErrClosed)
+	assert.Regexp(t, `\bDropNamespace\b`, docs["ErrClosed"])
 	require.ErrorIs(t, closed.Resize(ringtest.MinBytes), ringcache.ErrClosed)
 	assert.Regexp(t, `\bResize\b`, docs["ErrClosed"])
 	assert.Regexp(t, `\bNewWithOptions\b[^.]*\bResize\b`, docs["ErrInvalidOptions"])

@@ -185,8 +185,8 @@ func ExampleCache_GetAndDel() {
 func ExampleOptions_onRemove() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20,
-		OnRemove: func(k, v []byte, reason ringcache.RemovalReason) {
-			fmt.Printf("%s = %s: %s\n", k, v, reason)
+		OnRemove: func(gone ringcache.Removal) {
+			fmt.Printf("%s = %s: %s\n", gone.Key, gone.Value, gone.Reason)
 		},
 	})
 	if err != nil {
@@ -202,8 +202,8 @@ func ExampleOptions_onRemove() {
 	// k = second: deleted
 }
 
-// A namespace has its own entries and statistics, and Invalidate removes all of its entries at
-// once, however many there are: here when the prices have changed.
+// A namespace has its own entries and statistics, and Reset removes all of its entries at once,
+// however many there are: here when the prices have changed.
 func ExampleCache_Namespace() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -212,17 +212,15 @@ func ExampleCache_Namespace() {
 	_ = users.Set([]byte("apple"), []byte("a user of that name"))
 	fmt.Println(prices.Has([]byte("apple")), users.Has([]byte("apple")))
 
-	if err := prices.Invalidate(); err != nil {
-		fmt.Println(err) // the cache is closed
-	}
+	prices.Reset()
 	fmt.Println(prices.Has([]byte("apple")), users.Has([]byte("apple")))
 	fmt.Println(prices.Stats().HitRatio())
 
-	// Invalidating a namespace also removes the entries of its views.
+	// Resetting a namespace also removes the entries of its views.
 	byID := ringcache.NewTyped[int](prices, codec.String[string](),
 		ringcache.TypedOptions{Prefix: "id:"})
 	_ = byID.Set(7, "30")
-	_ = prices.Invalidate()
+	prices.Reset()
 	fmt.Println(byID.Has(7))
 	// Output:
 	// true true

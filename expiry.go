@@ -11,26 +11,24 @@ import (
 )
 
 // SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
-// the entry expires after ttl, or never if ttl is 0. For a TTL that is negative, below 100 ms, or
-// very long, see the section Times to live of the package documentation.
+// the entry expires after ttl, or never if ttl is 0. For a TTL that is negative, below 100 ms
+// ([ErrTTLTooShort]), or very long, see the section Times to live of the package documentation.
 //
-// The clock is monotonic and counts in ticks of 100 ms. An entry expires on time or up to one tick
-// early, never late, whatever happens to the wall clock. On Linux and macOS, time during which the
-// machine sleeps counts too, no later than 10 ms after it wakes up; on the BSDs it may not count.
-//
-// An expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it: a Set
-// searches its bucket for expired entries before it evicts live ones. [Cache.DeleteExpired] removes
-// all expired entries at once. Neither removes an entry until [Options].StaleIfError has also
-// passed. An expiry adds 4 bytes to the record, 8 with [Options].ExpireAfterAccess. Ownership,
-// limits, errors, locks and allocation are those of Set; an error may also be [ErrTTLTooShort].
+// On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
+// expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it, before
+// live entries are evicted, or [Cache.DeleteExpired] is called.
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
 }
 
 // setFor is Set of an entry with the given lifetime.
 func (c *Cache) setFor(k, v []byte, l lifetime) error {
+	var room [stackKey]byte
 	var w write
-	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), store.Replaced
+	w.Key, w.Hash = c.key(room[:0], k)
+	w.Kind = c.kind()
+	w.Value, w.Reason = v, store.Replaced
+	c.wrote(1)
 	return c.applyFor(&w, l, "set")
 }
 
@@ -49,7 +47,11 @@ func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 // applyFor is apply for an entry with the given lifetime.
 func (c *Cache) applyFor(w *write, l lifetime, verb string) error {
 	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
-	return withPrefix(c.storeFor(w, l, verb))
+	for {
+		if err := c.storeFor(w, l, verb); err != errForgotten || !c.renewKey(w) {
+			return forUsers(err, verb)
+		}
+	}
 }
 
 // errOver is the error of a negative TTL.
@@ -58,7 +60,7 @@ var errOver = errors.New("time to live is over")
 // expiryOf returns when an entry with the given lifetime expires, 0 for never, or an error if the
 // entry must not be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a
 // call, which the section Times to live of the package documentation describes.
-func (c *Cache) expiryOf(l lifetime) (expiry uint32, err error) {
+func (c *engine) expiryOf(l lifetime) (expiry uint32, err error) {
 	switch {
 	case !l.given:
 		return c.shared.Default(), nil
@@ -73,28 +75,26 @@ func (c *Cache) expiryOf(l lifetime) (expiry uint32, err error) {
 }
 
 // storeFor is store for an entry with the given lifetime.
-func (c *Cache) storeFor(w *write, l lifetime, verb string) (err error) {
+func (c *engine) storeFor(w *write, l lifetime, verb string) (err error) {
 	if w.Expiry, err = c.expiryOf(l); err == nil {
 		return c.store(w, verb)
 	}
 	if err == errOver {
-		w.Reason, w.Unstored, err = store.Deleted, true, nil
+		w.Reason, w.unstored, err = store.Deleted, true, nil
 	}
 	return c.refuse(w, verb, err)
 }
 
-// Touch sets the TTL of k's entry, starting now, and reports whether k was present. ttl follows the
-// rules of [Cache.SetWithTTL]: with 0 the entry never expires, and a TTL that is negative or below
-// 100 ms removes the entry. The value does not change, nor, if the entry has room for an expiry,
-// its position in the eviction order: Touch does not count as a read. With
-// [Options].ExpireAfterAccess it restarts the idle time.
+// Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
+// entry never expires, and a TTL that is negative or below 100 ms removes it. Touch does not count
+// as a read, nor in [Stats]. With [Options].ExpireAfterAccess it restarts the idle time.
 //
-// An entry that was set without an expiry has no room for one. Touch stores it again, which may
-// evict other entries; if the operating system refuses memory for that, the entry is lost and Touch
-// returns false. Touch does not allocate, except occasionally for the copy of such an entry. It
-// locks one bucket and is not counted in [Stats].
+// An entry that was set without an expiry is stored again, to make room for one, which may evict
+// other entries; if the operating system refuses memory for that, the entry is lost and Touch
+// returns false.
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
-	w := c.writeOf(k, nil, store.Deleted)
+	var room [stackKey]byte
+	w := c.writeOf(room[:0], k, nil, store.Deleted)
 	w.silent = true
 	expiry, err := c.expiryOf(withTTL(ttl))
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 
 // renew writes the expiry of w into the record of its key, and reports whether the key is present.
 // It reports done false if the record has no room for an expiry.
-func (c *Cache) renew(w *write) (found, done bool) {
+func (c *engine) renew(w *write) (found, done bool) {
 	b := c.bucket(w.Hash)
 	b.Index.Prefetch(w.Hash, 2)
 	b.lock()
@@ -151,7 +151,9 @@ func (c *Cache) rewrite(w *write) error {
 // extend that time. TTL counts as a lookup neither in [Stats] nor for the eviction policy, does
 // not allocate, and takes the same locks as Get.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
-	_, expiry, got := c.lookup(nil, k, c.shared.Hash(k), 0)
+	var room [stackKey]byte
+	k, h := c.key(room[:0], k)
+	_, expiry, got := c.lookup(nil, k, h, 0)
 	if got != hit || expiry == 0 {
 		return 0, got == hit
 	}
@@ -164,13 +166,15 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 // present. The time is positive for an entry that expires, 0 for one that never does, and 0 on a
 // miss. GetWithTTL counts as one lookup, and allocates and locks like Get.
 func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
-	out, expiry, got := c.lookup(dst, k, unhashed, getMode)
-	return out, c.left(expiry, got), got == hit
+	var room [stackKey]byte
+	k, h := c.key(room[:0], k)
+	out, expiry, got := c.lookup(dst, k, h, getMode)
+	return out, c.left(expiry, got), c.looked(got == hit)
 }
 
 // left returns the time until the expiry of an entry that was found, 0 for never. It is not 0 for
 // an entry that has expired since, because that is not never.
-func (c *Cache) left(expiry uint32, got outcome) time.Duration {
+func (c *engine) left(expiry uint32, got outcome) time.Duration {
 	if got != hit || expiry == 0 {
 		return 0
 	}
@@ -189,7 +193,7 @@ func (c *Cache) DeleteExpired() int {
 }
 
 // deleteExpiredIn is DeleteExpired in one bucket.
-func (c *Cache) deleteExpiredIn(b *bucket) (n int) {
+func (c *engine) deleteExpiredIn(b *bucket) (n int) {
 	var s store.Sweep
 	defer func() {
 		if !s.Done { // OnRemove panics
@@ -203,7 +207,7 @@ func (c *Cache) deleteExpiredIn(b *bucket) (n int) {
 }
 
 // deleteStep is one step of DeleteExpired.
-func (c *Cache) deleteStep(b *bucket, s *store.Sweep) (dropped int) {
+func (c *engine) deleteStep(b *bucket, s *store.Sweep) (dropped int) {
 	var w write
 	defer c.notify(&w)
 	b.lock()

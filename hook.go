@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
@@ -34,15 +33,17 @@ func init() {
 	}
 	testhook.PartsOf = func(cache any) testhook.Parts {
 		c := cache.(*Cache)
-		return testhook.Parts{
+		p := testhook.Parts{
 			Shared: c.shared, Counters: &c.counters, Mask: &c.mask, Arena: &c.arena.mu,
 			Unfinished: &c.sizing.unfinished,
+			Whole:      &Cache{engine: c.engine},
+			Key:        func(k []byte) ([]byte, uint64) { return c.key(nil, k) },
 			Bucket: func(i int) testhook.Bucket {
 				b := c.nth(i)
 				return testhook.Bucket{Store: &b.Store, Mu: &b.mu, Seq: &b.seq}
 			},
 			Waiting: func(k []byte) int {
-				h := c.shared.Hash(k)
+				k, h := c.key(nil, k)
 				b := c.bucket(h)
 				b.mu.Lock()
 				defer b.mu.Unlock()
@@ -52,24 +53,12 @@ func init() {
 				return -1
 			},
 		}
-	}
-	hookNamespaces()
-	hookSnapshots()
-}
-
-func hookNamespaces() {
-	testhook.OfNamespace = func(namespace any) testhook.Namespace {
-		n := namespace.(*Namespace)
-		s := n.space
-		return testhook.Namespace{
-			Cache: n.cache, Entry: s.entry, Generation: &s.generation, Mu: &s.mu,
-			Usage:     func() *generation.Usage { return s.usage.Load() },
-			AppendKey: n.appendKey, CutKey: n.cutKey,
-			Stored: func() (uint64, bool) { return s.stored(n.cache) },
-			Keep:   func() { s.keep(n.cache) },
-			Wrote:  n.wrote,
+		if c.space != nil {
+			p.Entry, p.Generation, p.SpaceMu = c.space.entry, &c.space.generation, &c.space.mu
 		}
+		return p
 	}
+	hookSnapshots()
 }
 
 func hookSnapshots() {
@@ -82,7 +71,7 @@ func hookSnapshots() {
 		cache any, at clock.Wall, out *snapshot.Worker, between func(),
 	) testhook.Walker {
 		c := cache.(*Cache)
-		w := &walker{c: c, clock: at, Worker: out, between: between}
+		w := &walker{c: c.engine, clock: at, Worker: out, between: between}
 		return testhook.Walker{
 			Part: w.part,
 			Step: func(
@@ -106,6 +95,7 @@ func hookSnapshots() {
 	testhook.Restore = func(c any, s *snapshot.Contents) error { return c.(*Cache).restore(s) }
 	testhook.RestoreAt = func(cache any, at time.Time) func(*snapshot.Ref, []byte) error {
 		c := cache.(*Cache)
-		return (&restorer{c: c, clock: c.shared.Wall(at), timed: true}).restore
+		t := &restorer{c: c.engine, names: generations{}, clock: c.shared.Wall(at), timed: true}
+		return t.restore
 	}
 }

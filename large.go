@@ -20,7 +20,7 @@ import (
 // so does a Get when shared.LargeKeys tells it to look in the large one too.
 
 // setLarge stores a large record.
-func (c *Cache) setLarge(b *bucket, w *write) error {
+func (c *engine) setLarge(b *bucket, w *write) error {
 	defer c.notify(w)
 	if c.isUnmet(b, w) {
 		return errUnmet
@@ -49,7 +49,7 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 	defer lb.unlockFor(w)
 	// Check again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
 	// this one.
-	if _, forgotten := c.shared.UsageOf(w.Key); forgotten {
+	if c.shared.IsForgotten(&w.Write) {
 		return errForgotten
 	}
 	if err := lb.Set(&w.Write); err != nil {
@@ -64,7 +64,7 @@ func (c *Cache) setLarge(b *bucket, w *write) error {
 
 // beginLargeSet makes the small buckets' quotas leave out the bytes that large bucket lb will need
 // for a record of n bytes. endLargeSet ends it.
-func (c *Cache) beginLargeSet(lb *bucket, n int) *bucket {
+func (c *engine) beginLargeSet(lb *bucket, n int) *bucket {
 	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	in.sets++
 	in.longest = max(in.longest, n)
@@ -77,7 +77,7 @@ func (c *Cache) beginLargeSet(lb *bucket, n int) *bucket {
 }
 
 // endLargeSet is updateQuotas after a large Set.
-func (c *Cache) endLargeSet(lb *bucket) {
+func (c *engine) endLargeSet(lb *bucket) {
 	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
 	if in.sets--; in.sets == 0 {
 		in.bytes, in.longest = 0, 0
@@ -88,7 +88,7 @@ func (c *Cache) endLargeSet(lb *bucket) {
 
 // makeWay evicts entries for a large Set, whose bucket expects it: first those of other buckets,
 // then, if there is an OnRemove, its own. Without OnRemove, the Set itself evicts the latter.
-func (c *Cache) makeWay(lb *bucket, w *write) {
+func (c *engine) makeWay(lb *bucket, w *write) {
 	c.reclaim(lb, c.arena.incoming[int(lb.Number)-c.shared.Buckets].bytes, w)
 	if c.onRemove == nil || w.quiet {
 		return
@@ -105,7 +105,7 @@ func (c *Cache) makeWay(lb *bucket, w *write) {
 // reclaim makes other buckets release the bytes that large bucket lb will need and the pool lacks:
 // small buckets release the memory above their new quotas, and in a cache of very few chunks the
 // other large ones as much as necessary.
-func (c *Cache) reclaim(lb *bucket, need int, w *write) {
+func (c *engine) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
 	for done := 0; done < s.Buckets; {
 		if s.Pool.Spare() >= need {
@@ -130,7 +130,7 @@ func (c *Cache) reclaim(lb *bucket, need int, w *write) {
 
 // pause calls OnRemove for the entries that a write has removed, if they make up a step. The caller
 // holds the arena's lock and no other; pause releases it meanwhile.
-func (c *Cache) pause(w *write) {
+func (c *engine) pause(w *write) {
 	if w.quiet || !w.removals.IsStep() {
 		return
 	}
@@ -140,7 +140,7 @@ func (c *Cache) pause(w *write) {
 }
 
 // freeForSmall makes the large buckets release chunks for a small record.
-func (c *Cache) freeForSmall(w *write) {
+func (c *engine) freeForSmall(w *write) {
 	s, a := c.shared, &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *Cache) freeForSmall(w *write) {
 }
 
 // drain makes a large bucket release n bytes of the memory that it holds above keep, in steps.
-func (c *Cache) drain(lb *bucket, n int, keep func(lb *bucket) int, w *write) {
+func (c *engine) drain(lb *bucket, n int, keep func(lb *bucket) int, w *write) {
 	for n > 0 {
 		lb.lock()
 		n = lb.Give(n, keep(lb))
@@ -166,7 +166,7 @@ func keepNothing(*bucket) int { return 0 }
 
 // updateQuotas records the memory that a large bucket holds, and divides the rest among the small
 // ones.
-func (c *Cache) updateQuotas(lb *bucket) {
+func (c *engine) updateQuotas(lb *bucket) {
 	lb.mu.Lock()
 	held := lb.Memory().Held
 	lb.mu.Unlock()
@@ -174,7 +174,7 @@ func (c *Cache) updateQuotas(lb *bucket) {
 }
 
 // noteHeld is updateQuotas for a large bucket that holds the given number of bytes.
-func (c *Cache) noteHeld(lb *bucket, held int) {
+func (c *engine) noteHeld(lb *bucket, held int) {
 	s, a := c.shared, &c.arena
 	sum := 0
 	for i := range a.buckets {
@@ -189,7 +189,7 @@ func (c *Cache) noteHeld(lb *bucket, held int) {
 
 // noteArrivals counts the records that small bucket b has stored, and makes the large buckets
 // release memory if their share has become smaller and b has filled its own.
-func (c *Cache) noteArrivals(b *bucket, news store.Arrival, w *write) {
+func (c *engine) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	s, a := c.shared, &c.arena
 	s.CountArrival(news, false)
 	if !s.LargeIsOver() || !b.isAtLimit() {
@@ -219,7 +219,7 @@ const (
 
 // exceedsMemory returns an error if a record of n bytes would take more than half of the memory
 // that the system provides. Storing it would only drop all other records.
-func (c *Cache) exceedsMemory(n int) error {
+func (c *engine) exceedsMemory(n int) error {
 	s := c.shared
 	if !s.Pool.Limited() || n <= s.InForce()/2 {
 		return nil
@@ -233,7 +233,7 @@ func (c *Cache) exceedsMemory(n int) error {
 
 // insistLocked retries a write to bucket b that failed for lack of memory with err, by calling
 // store. It makes other buckets release as much memory as b lacks.
-func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error) error {
+func (c *engine) insistLocked(b *bucket, w *write, err error, store func() error) error {
 	for range insistTries {
 		if c.exceedsMemory(w.Bytes) != nil {
 			break
@@ -260,7 +260,7 @@ func (c *Cache) insistLocked(b *bucket, w *write, err error, store func() error)
 
 // takeLocked makes other buckets release chunks until the pool has the given number of spare bytes
 // for bucket b: first the memory above their quotas, then all but one chunk, then everything.
-func (c *Cache) takeLocked(b *bucket, bytes int, w *write) {
+func (c *engine) takeLocked(b *bucket, bytes int, w *write) {
 	s := c.shared
 	for _, keep := range []func(*bucket) int{
 		quotaOf,
@@ -281,7 +281,7 @@ func quotaOf(b *bucket) int { return b.Memory().Quota }
 
 // takeFromNextLocked makes the next bucket in rotation release chunks of the memory that it holds
 // above keep, until the pool has the given number of spare bytes. It skips a bucket that is locked.
-func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int, w *write) {
+func (c *engine) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int, w *write) {
 	s, a := c.shared, &c.arena
 	n := s.Buckets + store.LargeBuckets
 	other := c.nth(int(s.Hand.Add(1)) % n)
@@ -302,7 +302,7 @@ func (c *Cache) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int,
 }
 
 // takePageLocked makes a bucket release a page of its index for that of another bucket.
-func (c *Cache) takePageLocked(w *write) {
+func (c *engine) takePageLocked(w *write) {
 	for i := range c.shared.Buckets {
 		if b := &c.buckets[i]; b.tryLock() {
 			gave := b.GivePages()
@@ -317,7 +317,7 @@ func (c *Cache) takePageLocked(w *write) {
 // levelLocked is called for a bucket that has accepted a chunk of n bytes, and has an effect only
 // if the system refuses memory: the pool may ask for more, and a bucket below its quota gets a
 // chunk of one above, which may have no Sets that would make it release one.
-func (c *Cache) levelLocked(b *bucket, w *write, n int) {
+func (c *engine) levelLocked(b *bucket, w *write, n int) {
 	s := c.shared
 	if !s.Pool.Limited() {
 		return

@@ -38,10 +38,10 @@ var longFuncs = map[string]string{}
 var layers = [][]string{
 	{"hook.go"},
 	{"open.go", "snapshot*.go", "typed*.go"},
-	{"namespace.go", "view.go"},
+	{"namespace.go"},
 	{"batch.go", "conditional.go", "entries.go", "loader*.go", "resize.go", "stats*.go"},
 	{"expiry.go"},
-	{"large.go", "quota.go", "write.go"},
+	{"large.go", "space.go", "write.go"},
 	{"cold.go", "lookup.go"},
 	{"bucket.go"},
 	{"cache.go", "config.go"},

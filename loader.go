@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -26,21 +28,15 @@ import (
 // that a batch has to load. Each call is in its own bucket's list. No caller waits before its own
 // group has started, so two batches cannot wait for each other.
 
-// LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. K and V are []byte for
-// a [Cache] or [Namespace], and the types of the view for a [Typed].
-//
-// ttl bounds how long the result stays in the cache: see the section Times to live of the package
-// documentation. 0 means [Options].TTL, and [Options].TTLJitter may shorten it. If ttl is negative
-// or below one tick of the cache's clock, 100 ms, the result is returned to the callers and not
-// stored. If err is [ErrAbsent], the key has no value. The cache remembers that for ttl, during
-// which GetOrLoad returns ErrAbsent without another load. With any error, value is ignored; with
-// errors other than ErrAbsent, ttl is ignored too.
+// LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. ttl bounds how long
+// the result stays in the cache: 0 means [Options].TTL, and if it is negative or below 100 ms, the
+// result is returned to the callers and not stored. If err is [ErrAbsent], the key has no value,
+// which the cache remembers for ttl. With any other error, value and ttl are ignored.
 //
 // ctx carries the values of the call that started the load, but not its deadline. It ends when no
-// caller waits for the load any more, or, for a background load, after [Options].RefreshTimeout. A
-// function that itself calls GetOrLoad must pass ctx on, or loads that wait for each other are not
-// detected ([ErrLoadCycle]). The function may keep key, which is a copy. It must not modify value
-// after it has returned: callers copy it later.
+// caller waits any more, or, for a background load, after [Options].RefreshTimeout. A function that
+// itself calls GetOrLoad must pass ctx on ([ErrLoadCycle]). The function may keep key, which is a
+// copy. It must not modify value after it has returned.
 type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
 
 // BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its types,
@@ -56,44 +52,41 @@ type (
 	batchLoadFunc = BatchLoadFunc[[]byte, []byte]
 )
 
-// GetOrLoad is like [Cache.Get], but loads a missing value: it appends the value of k to dst, or
-// returns dst unchanged and an error. On a miss it calls load in a new goroutine, which ends with
-// the load; it then stores the result and returns it. One load serves all callers that miss on k
-// while it runs. A concurrent write of k (Set and its variants, Del, Reset) takes precedence: the
-// callers get the loaded value, but it is not stored. A result that the cache rejects is also
-// returned but not stored, as is every result after Close.
+// GetOrLoad is like [Cache.Get], but loads a missing value: on a miss it calls load in a new
+// goroutine, stores the result, appends it to dst and returns the extended slice, or returns dst
+// unchanged and an error. One load serves all callers that miss on k while it runs. If k is written
+// meanwhile, or the cache is closed or rejects the result, the callers get it, and it is not
+// stored.
 //
-// A load's error goes to all waiting callers and is not stored ([Options].StaleIfError may replace
-// it with an expired value). If the error is [ErrAbsent], there is no value: until the TTL of that
-// result ends, GetOrLoad returns ErrAbsent without another load. If the load panics, or OnRemove
-// does for an entry that the result evicts, every waiting caller panics with a [*LoadPanic]. If the
-// load ends its goroutine by [runtime.Goexit], as t.FailNow does, the callers get an error that
-// says so, and no stale value. A load that calls GetOrLoad for its own key, or for a key whose load
-// waits for it, gets [ErrLoadCycle].
+// A load's error goes to all waiting callers ([Options].StaleIfError may replace it with an expired
+// value). If it is [ErrAbsent], GetOrLoad returns ErrAbsent without another load until the TTL of
+// that result ends. If the load panics, or OnRemove does for an entry that the result evicts, every
+// waiting caller panics with a [*LoadPanic]. A load that calls GetOrLoad for its own key, or for a
+// key whose load waits for it, gets [ErrLoadCycle].
 //
-// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped like all of its errors
-// (test with [errors.Is]). The load continues for the other callers; when the last one has left,
-// its own context is canceled, and its result is not stored. If ctx has already ended, the call
-// may hit, but loads nothing.
+// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped. The load continues for
+// the other callers; when the last one has left, its own context is canceled, and its result is not
+// stored. If ctx has already ended, the call may hit, but loads nothing.
 //
 // With [Options].RefreshAhead, a hit on an entry that is due starts a load and does not wait for
 // it. Hits take the same locks as Get, and do not allocate if dst has room and load is an existing
-// function value: on each call, Go may allocate a function literal or a method value that is
-// written as the argument.
+// function value.
 func (c *Cache) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
-	out, got := c.getAhead(dst, k, unhashed)
-	if got == hit {
+	var room [stackKey]byte
+	k, h := c.key(room[:0], k)
+	out, got := c.getAhead(dst, k, h)
+	if c.looked(got == hit || got == hitDue); got == hit {
 		return out, nil
 	}
-	return c.loadMissing(ctx, out, k, got, load)
+	return c.loadMissing(ctx, out, k, h, got, load)
 }
 
-// getAhead is the first half of GetOrLoad, the lookup. h is the hash of k, or unhashed. A hit
+// getAhead is the first half of GetOrLoad, the lookup. h is the hash of k. A hit
 // completes the call.
-func (c *Cache) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
+func (c *engine) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
 	out, expiry, got := c.lookup(dst, k, h, getMode)
 	if got == hit && c.isDue(expiry) {
 		got = hitDue
@@ -103,28 +96,27 @@ func (c *Cache) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
 
 // loadMissing is the second half of GetOrLoad. dst and got are the results of the first half.
 func (c *Cache) loadMissing(
-	ctx context.Context, dst, k []byte, got outcome, load loadFunc,
+	ctx context.Context, dst, k []byte, h uint64, got outcome, load loadFunc,
 ) ([]byte, error) {
-	h := c.shared.Hash(k)
 	switch got {
 	case hitDue:
 		if ctx.Err() != nil {
 			return dst, nil
 		}
 		if g := c.refresh(nil, ctx, k, h); g != nil {
-			g.start(c, load.ofOne)
+			g.start(c.engine, load.ofOne)
 		}
 		return dst, nil
 	case negative:
 		c.counters.Here().Negative.Add(1)
 		return dst, errNegative
 	}
-	g := newLoad(ctx)
+	g := c.newLoad(ctx)
 	f, out, err := c.join(g, dst, k, h)
 	if f == nil {
 		return out, loadError(err)
 	}
-	g.start(c, load.ofOne)
+	g.start(c.engine, load.ofOne)
 	if err := c.await(g, f); err != nil {
 		return dst, loadError(err)
 	}
@@ -165,6 +157,7 @@ type loadGroup struct {
 	within  *singleflight.Group // whose function makes this call; may be nil
 	ended   error               // of caller: then nothing is loaded
 	refresh bool                // no caller waits
+	kind    record.Kind         // of records with the results
 	calls   []*loadCall
 	byKey   map[string]*loadCall // of a batch; nil: there is only one key
 
@@ -176,14 +169,14 @@ type loadGroup struct {
 type loading struct{}
 
 // newLoad returns an empty group for a caller that is going to wait.
-func newLoad(ctx context.Context) *loadGroup {
+func (c *Cache) newLoad(ctx context.Context) *loadGroup {
 	within, _ := ctx.Value(loading{}).(*singleflight.Group)
-	return &loadGroup{caller: ctx, within: within, ended: ctx.Err()}
+	return &loadGroup{caller: ctx, within: within, ended: ctx.Err(), kind: c.kind()}
 }
 
 // addLocked lists a load of a key in its bucket. A batch loads a key only once, even if a write has
 // come since it was listed.
-func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall {
+func (c *engine) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall {
 	if f := g.byKey[string(k)]; f != nil {
 		return f
 	}
@@ -198,7 +191,7 @@ func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall
 		g.ctx = context.WithValue(ctx, loading{}, g.group)
 	}
 	f := b.calls.Add(bytes.Clone(k), h, g.group)
-	f.Refresh = g.refresh
+	f.Refresh, f.Result.kind = g.refresh, g.kind
 	g.calls = append(g.calls, f)
 	if g.byKey != nil {
 		g.byKey[string(k)] = f
@@ -208,7 +201,7 @@ func (c *Cache) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall
 }
 
 // start calls fn for the listed loads, if there are any.
-func (g *loadGroup) start(c *Cache, fn batchLoadFunc) {
+func (g *loadGroup) start(c *engine, fn batchLoadFunc) {
 	if len(g.calls) > 0 {
 		go c.run(g, fn)
 		g.group.Release()
@@ -219,7 +212,7 @@ func (g *loadGroup) start(c *Cache, fn batchLoadFunc) {
 // one in g, which the caller must start. If there is nothing to wait for, it returns no call, and
 // the value that was stored since the caller's lookup, or the error. If it returns a call, the
 // caller must call await.
-func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []byte, err error) {
+func (c *engine) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []byte, err error) {
 	for {
 		f, out, err = c.joinUnlessCold(g, dst, k, h)
 		if f != nil {
@@ -243,7 +236,7 @@ func (c *Cache) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []
 }
 
 // joinUnlessCold is join that returns errCold for an entry that Cache.lookupCold has to read.
-func (c *Cache) joinUnlessCold(
+func (c *engine) joinUnlessCold(
 	g *loadGroup, dst, k []byte, h uint64,
 ) (f *loadCall, out []byte, err error) {
 	b := c.bucket(h)
@@ -276,7 +269,7 @@ func (c *Cache) joinUnlessCold(
 
 // await waits for a load that the caller has joined, and returns the error of the caller's context
 // if that ends first.
-func (c *Cache) await(g *loadGroup, f *loadCall) error {
+func (c *engine) await(g *loadGroup, f *loadCall) error {
 	defer g.within.Awaited(f.Group)
 	select {
 	case <-f.Done:
@@ -299,7 +292,7 @@ func cycleError(circle [][]byte) error {
 }
 
 // leave removes a waiting caller, and reports whether the load has ended nevertheless.
-func (c *Cache) leave(f *loadCall) (ended bool) {
+func (c *engine) leave(f *loadCall) (ended bool) {
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -307,7 +300,7 @@ func (c *Cache) leave(f *loadCall) (ended bool) {
 }
 
 // isDue reports whether a hit on an entry with that expiry starts a load.
-func (c *Cache) isDue(expiry uint32) bool {
+func (c *engine) isDue(expiry uint32) bool {
 	return c.ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.ahead
 }
 
@@ -324,7 +317,7 @@ func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *
 		return g
 	}
 	if g == nil {
-		g = &loadGroup{caller: ctx, refresh: true}
+		g = &loadGroup{caller: ctx, refresh: true, kind: c.kind()}
 	}
 	c.addLocked(b, g, k, h)
 	return g
@@ -332,7 +325,7 @@ func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *
 
 // pauseLocked delays the next refresh of the key if the refresh that has ended failed, or stored an
 // entry that is due again at once: otherwise each hit would start another one.
-func (c *Cache) pauseLocked(f *loadCall, failed bool) {
+func (c *engine) pauseLocked(f *loadCall, failed bool) {
 	dueAgain := f.Result.TTL > 0 && f.Result.TTL <= c.ahead
 	if f.Refresh && (failed && f.Listed() || !failed && dueAgain) {
 		c.pauses.Begin(f.Hash, c.shared.In(c.ahead/refreshTries+clock.Tick))
@@ -340,10 +333,13 @@ func (c *Cache) pauseLocked(f *loadCall, failed bool) {
 }
 
 // run calls fn, stores its results, and wakes the waiting callers.
-func (c *Cache) run(g *loadGroup, fn batchLoadFunc) {
-	keys := make([][]byte, len(g.calls))
+func (c *engine) run(g *loadGroup, fn batchLoadFunc) {
+	keys, start := make([][]byte, len(g.calls)), 0
+	if g.kind == record.Spaced {
+		start = generation.Size
+	}
 	for i, f := range g.calls {
-		keys[i] = bytes.Clone(f.Key)
+		keys[i] = bytes.Clone(f.Key[start:])
 		f.Result.Err = errLoadExited // unless fn returns or panics
 	}
 	defer func() {
@@ -384,13 +380,14 @@ func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 
 // storeResult stores the result of a load, unless the load has failed or a write has invalidated
 // it.
-func (c *Cache) storeResult(f *loadCall) {
+func (c *engine) storeResult(f *loadCall) {
 	l := &f.Result
 	w := write{cond: ifListed, call: f, silent: true}
 	w.Key, w.Value, w.Hash, w.Reason = f.Key, l.Value, f.Hash, store.Replaced
+	w.Kind = l.kind
 	if errors.Is(l.Err, ErrAbsent) {
 		l.Err = ErrAbsent
-		w.Value, w.Negative, w.Reason = nil, true, store.Deleted
+		w.Value, w.Kind, w.Reason = nil, w.Kind|record.Negative, store.Deleted
 	} else if l.Err != nil {
 		return
 	}
@@ -398,13 +395,13 @@ func (c *Cache) storeResult(f *loadCall) {
 	if l.TTL != 0 {
 		life = withTTL(c.shared.Jittered(l.TTL))
 	}
-	if err := c.applyFor(&w, life, "load"); err != nil {
+	if err := c.storeFor(&w, life, "load"); err != nil {
 		c.loads.dropped.Add(1)
 	}
 }
 
 // endLoad ends a call.
-func (c *Cache) endLoad(f *loadCall) {
+func (c *engine) endLoad(f *loadCall) {
 	failed := f.Result.failed()
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
@@ -417,7 +414,7 @@ func (c *Cache) endLoad(f *loadCall) {
 }
 
 // result returns the result of a load that has ended, or panics as the load has.
-func (c *Cache) result(f *loadCall) ([]byte, error) {
+func (c *engine) result(f *loadCall) ([]byte, error) {
 	l := &f.Result
 	switch {
 	case l.panicked != nil:
@@ -435,7 +432,7 @@ func (c *Cache) result(f *loadCall) ([]byte, error) {
 // stale returns the value to use after a failed load: the one that has expired, if that is not too
 // long ago, or one that was set meanwhile. It is always that of the key's last write, because every
 // write removes the value that it does not replace, expired or not.
-func (c *Cache) stale(f *loadCall) (v []byte, ok bool) {
+func (c *engine) stale(f *loadCall) (v []byte, ok bool) {
 	v, expiry, got := c.lookupAny(nil, f.Key, f.Hash, withValue|orStale)
 	if got == hit && c.shared.Expired(expiry) {
 		c.loads.stale.Add(1)

@@ -65,28 +65,32 @@ func (e *BatchError) sort() {
 	}
 }
 
-// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values, all with one call of load,
-// in a goroutine that ends with it. It joins loads of other callers that are in progress, and loads
-// a repeated key once. out, vals and their order are those of GetBatch, loaded values included;
-// hits is the number of keys whose values were in the cache.
+// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values, all with one call of load.
+// It joins loads of other callers that are in progress, and loads a repeated key once. hits is the
+// number of keys whose values were in the cache.
 //
-// Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent], from
-// this load or an earlier one) is not an error: its value in vals is nil. The value of a failed key
-// is nil too, and err is then a [*BatchError] that lists its index. An error from load, or a wrong
-// number of results, applies to each key that load was to load. A panic is raised when all loads
-// have ended. A result is not stored if its own key was written meanwhile; the others are.
+// Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent]) is
+// not an error: its value in vals is nil. The value of a failed key is nil too, and err is then a
+// [*BatchError] that lists its index. An error from load applies to each key that load was to load.
+// A panic is raised when all loads have ended.
 //
-// When ctx ends, its error applies to the keys still waited for; if it ended before the call, it
-// applies to all missing keys, and nothing is loaded. A load continues while any caller waits for
-// any of its keys. Hits that are due ([Options].RefreshAhead) are loaded with one call in the
-// background. If all keys are present and none is due, GetOrLoadBatch allocates and locks like
-// GetBatch. It panics if vals is shorter than keys.
+// When ctx ends, its error applies to the keys still waited for; if it ended before the call,
+// nothing is loaded. Hits that are due ([Options].RefreshAhead) are loaded in the background. If
+// all keys are present and none is due, GetOrLoadBatch allocates and locks like GetBatch.
 func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFit("load batch", keys, vals)
+	if c.space != nil {
+		raw, room := make([][]byte, len(keys)), joined{buf: make([]byte, 0, stackKey/4*len(keys))}
+		for i, k := range keys {
+			raw[i] = room.took(append(c.start(room.next()), k...))
+		}
+		keys = raw
+	}
 	out, hits, failed := c.getOrLoadBatch(ctx, dst, keys, vals, load, nil)
+	c.lookedFor(len(keys), hits)
 	return out, hits, failed.orNil()
 }
 
@@ -148,7 +152,7 @@ func (bl *lookups) dropUnusable(
 }
 
 // collect adds the keys of a block, starting at index from, that were missed or are due.
-func (c *Cache) collect(
+func (c *engine) collect(
 	bl *lookups, from, end int, missing, due []toLoad,
 ) (_, _ []toLoad) {
 	for i := range end - from {
@@ -166,8 +170,8 @@ func (c *Cache) collect(
 
 // refreshAll starts a background load of the keys.
 func (c *Cache) refreshAll(ctx context.Context, keys [][]byte, due []toLoad, fn batchLoadFunc) {
-	g := &loadGroup{caller: ctx, refresh: true, byKey: map[string]*loadCall{}}
-	defer g.start(c, fn)
+	g := &loadGroup{caller: ctx, refresh: true, kind: c.kind(), byKey: map[string]*loadCall{}}
+	defer g.start(c.engine, fn)
 	for _, w := range due {
 		c.refresh(g, ctx, keys[w.at], w.hash)
 	}
@@ -206,9 +210,9 @@ func (c *Cache) loadAll(
 func (c *Cache) joinAll(
 	ctx context.Context, keys [][]byte, missing []toLoad, fn batchLoadFunc,
 ) *loadGroup {
-	g := newLoad(ctx)
+	g := c.newLoad(ctx)
 	g.byKey = map[string]*loadCall{}
-	defer g.start(c, fn) // even after a panic: other callers may wait for its keys by now
+	defer g.start(c.engine, fn) // even after a panic: other callers may wait for its keys by now
 	for i := range missing {
 		w := &missing[i]
 		w.call, w.value, w.err = c.join(g, nil, keys[w.at], w.hash)

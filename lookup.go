@@ -4,8 +4,6 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
@@ -23,17 +21,12 @@ const (
 	touching                          // raise the frequency
 	orStale                           // accept expired entries that Options.StaleIfError keeps
 	toMain                            // move the entry from the cold part to main
-	internal                          // look up an internal record; Cache.lookupAny only
 	precounted                        // already counted, as a hit
 	renewing                          // extend the expiry (Options.ExpireAfterAccess)
 
 	reading = touching | renewing // the effects of a read on an entry
 	getMode = withValue | counted | reading
 )
-
-// unhashed stands for a hash that lookup must compute. A key that really has this hash is hashed
-// twice.
-const unhashed = 0
 
 // outcome is the result of a lookup: one of the store's, or what this package alone knows.
 type outcome uint8
@@ -54,14 +47,11 @@ const (
 // Sets.
 const readTries = 4
 
-// lookup appends the value of k to dst. h is the hash of k, or unhashed. The expiry is that of a
-// hit; 0 means never. This is the common case of bucket.read, with the same steps.
-func (c *Cache) lookup(
+// lookup appends the value of k, whose hash is h, to dst. The expiry is that of a hit; 0 means
+// never. This is the common case of bucket.read, with the same steps.
+func (c *engine) lookup(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
-	if h == unhashed {
-		h = c.shared.Mix(xxhash.Sum64(k)) // Hash, which the compiler would not inline
-	}
 	b := c.bucket(h)
 	seq := b.seq.Load()
 	var now uint32 // 0: not read yet
@@ -114,7 +104,7 @@ type identity struct {
 
 // identify returns the identity of k's entry, whose hash is h, without any effect of a lookup. It
 // returns the zero value if there is none, or if the entry needs more than the common lookup.
-func (c *Cache) identify(k []byte, h uint64) identity {
+func (c *engine) identify(k []byte, h uint64) identity {
 	b := c.bucket(h)
 	seq := b.seq.Load()
 	var now uint32
@@ -136,10 +126,10 @@ func (c *Cache) identify(k []byte, h uint64) identity {
 
 // bucketID returns the number of the small bucket for hash h, which no other bucket of the process
 // has.
-func (c *Cache) bucketID(h uint64) uint64 { return c.number<<store.BucketBits | h&c.mask }
+func (c *engine) bucketID(h uint64) uint64 { return c.number<<store.BucketBits | h&c.mask }
 
 // noteHit has the effects of a Get on an entry that identify has found.
-func (c *Cache) noteHit(h uint64, id identity) {
+func (c *engine) noteHit(h uint64, id identity) {
 	c.counters.Here().Hits.Add(1)
 	if c.bucket(h).Touches {
 		index.Raise(id.slot, id.was)
@@ -149,7 +139,7 @@ func (c *Cache) noteHit(h uint64, id identity) {
 
 // lookupAny is lookup for records of every form. It takes the lock if writers keep interfering, or
 // if k may be in a large bucket.
-func (c *Cache) lookupAny(
+func (c *engine) lookupAny(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	b, n := c.bucket(h), c.counters.Here()
@@ -187,7 +177,7 @@ func (c *Cache) lookupAny(
 }
 
 // putOff extends the expiry of k's entry after a read.
-func (c *Cache) putOff(k []byte, h uint64) {
+func (c *engine) putOff(k []byte, h uint64) {
 	b := c.bucket(h)
 	b.lock()
 	defer b.unlock()
@@ -201,7 +191,7 @@ func (c *Cache) putOff(k []byte, h uint64) {
 }
 
 // lookupLocking is lookupAny under the lock of the key's small bucket b.
-func (c *Cache) lookupLocking(
+func (c *engine) lookupLocking(
 	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	b.mu.Lock()
@@ -211,7 +201,7 @@ func (c *Cache) lookupLocking(
 
 // lookupUnder is lookup under the lock of the key's small bucket b: nothing is written there, and
 // the key stays in its place.
-func (c *Cache) lookupUnder(
+func (c *engine) lookupUnder(
 	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	if out, expiry, got = b.read(dst, k, h, n, mode); got != elsewhere {
@@ -231,7 +221,7 @@ func (c *Cache) lookupUnder(
 }
 
 // peek appends the value of the key to dst, without counting as a lookup.
-func (c *Cache) peek(dst []byte, w *write) ([]byte, bool) {
+func (c *engine) peek(dst []byte, w *write) ([]byte, bool) {
 	out, _, got := c.lookup(dst, w.Key, w.Hash, withValue)
 	return out, got == hit
 }

@@ -93,7 +93,7 @@ var caches atomic.Uint64
 
 // newCache returns a cache of the given geometry.
 func newCache(g geometry) *Cache {
-	c := &Cache{
+	c := &Cache{engine: &engine{
 		buckets:  make([]bucket, g.buckets),
 		shared:   g.newShared(),
 		number:   caches.Add(1),
@@ -101,7 +101,7 @@ func newCache(g geometry) *Cache {
 		bits:     store.Log2(g.buckets),
 		settings: g.settings,
 		options:  g.options,
-	}
+	}}
 	if g.ahead > 0 {
 		c.pauses = new(singleflight.Pauses)
 	}
@@ -119,9 +119,9 @@ func newCache(g geometry) *Cache {
 		runtime.AddCleanup(owner, (*ringfile.Store).Release, f)
 	}
 	if s := c.shared.Compression; s != nil {
-		runtime.AddCleanup(c, (*cold.Compression).End, s)
+		runtime.AddCleanup(c.engine, (*cold.Compression).End, s)
 		if !g.byHand {
-			go compressInBackground(weak.Make(c), s)
+			go compressInBackground(weak.Make(c.engine), s)
 		}
 	}
 	return c
@@ -144,6 +144,10 @@ func (c *Cache) Options() Options {
 // changes after that: stop all writers before Close, or values that they replace or delete
 // afterwards come back when the file is opened again.
 func (c *Cache) Close() error {
+	if c.space != nil {
+		return fmt.Errorf("ringcache: close cache: %w", ErrNamespace)
+	}
+	c.storeGenerations()
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,7 +165,7 @@ func (c *Cache) Close() error {
 }
 
 // mark returns the current age of the clock, or slightly more.
-func (c *Cache) mark() ringfile.Mark {
+func (c *engine) mark() ringfile.Mark {
 	at := c.machine.Moment()
 	return ringfile.Mark{Age: c.shared.Age(), At: at}
 }
@@ -225,7 +229,7 @@ func openStore(g geometry, store *ringfile.Store, h ringfile.Header, path string
 		return nil, err
 	}
 	c.markOpened() // last: a crash in between would bring back entries with an expiry
-	c.shared.Recovered.Spaces = nil
+	c.shared.Recovered.Spaces.Of = nil
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.Pool.Used() > wanted
 	c.resize(wanted)
@@ -281,7 +285,7 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 
 // markOpened records the time of the clock in the file, for a process that finds the file in use.
 // Nothing was set yet.
-func (c *Cache) markOpened() { c.shared.File.Rings.SetOpened(c.mark()) }
+func (c *engine) markOpened() { c.shared.File.Rings.SetOpened(c.mark()) }
 
 // adopt gives the geometry the buckets and chunks of a file, and reports whether a cache can have
 // them.
@@ -326,7 +330,7 @@ func headerFor(g geometry) ringfile.Header {
 
 // recover enters the entries of the file into the cache, or, unless timed, only those without an
 // expiry. No other goroutine knows of the cache yet.
-func (c *Cache) recover(timed bool) {
+func (c *engine) recover(timed bool) {
 	chunks, free := c.shared.File.Rings.Chunks()
 	var unused []chunk.Ref // chunks that rings held, and no longer hold
 	held := 0

@@ -81,14 +81,14 @@ type Options struct {
 
 	// OnRemove, if not nil, is called once for each entry that is removed from the cache for any
 	// reason: evicted, expired, deleted, replaced or reset, but not for those that remain when the
-	// cache is closed, or cannot be decompressed. It may keep k and v, which are copies.
+	// cache is closed, or cannot be decompressed. It may keep key and value, which are copies.
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
-	// no lock is held. It may call any method of the same cache, and k may have been set again by
-	// then. A call that removes many entries calls it in steps of 256 entries or 64 KB. If OnRemove
+	// no lock is held. It may call any method of the same cache, and the key may have been set again
+	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB. If it
 	// panics, the panic reaches the caller and the cache stays consistent, but OnRemove is not called
 	// for the rest of the step, and a value for which entries were evicted might not be stored.
-	OnRemove func(k, v []byte, reason RemovalReason)
+	OnRemove func(Removal)
 
 	// HugePages determines when the operating system is asked for large pages, which speed up reads
 	// and overwrites spread over hundreds of megabytes. It has an effect only on Linux, and only if
@@ -211,18 +211,13 @@ func tooShort(field string, d time.Duration) error {
 type Policy uint8
 
 const (
-	// PolicyS3FIFO, the default, keeps entries that are read. It is S3-FIFO (Yang et al., SOSP 2023)
-	// on byte rings, which are ring buffers of records, with ghosts, which are the remembered hashes
-	// of recently evicted entries. New entries go to a small ring, and move on to the main ring only
-	// if they are read there, so a scan does not flush the cache. The size of the small ring is
-	// learned: a key that is read only once is found if the number of other keys set in the meantime
-	// is less than about 60 % of the number that the cache holds. See docs/policy.md in the
-	// repository.
+	// PolicyS3FIFO, the default, keeps entries that are read (S3-FIFO, Yang et al., SOSP 2023). New
+	// entries go to a small ring, whose size is learned, and move on to the main ring only if they are
+	// read there, so a scan does not flush the cache. See docs/policy.md in the repository.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
-	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Set is cheaper, and on
-	// most workloads its hit ratio is lower. It is the better policy if keys are read only once, and
-	// only after more than 60 % of the cache's size has been written since they were set.
+	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Set is cheaper, and its
+	// hit ratio mostly lower, unless keys are read only once, and late.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 
@@ -243,16 +238,14 @@ type HugePages uint8
 
 const (
 	// HugePagesWhenFull, the default, asks for large pages for memory that entries have filled, which
-	// costs nothing. The kernel then replaces small pages at its own pace, by default 16 MB in 10
-	// seconds. The index has large pages from the start if MaxBytes is at least 128 MB.
+	// costs nothing. The kernel then replaces small pages at its own pace.
 	HugePagesWhenFull HugePages = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, even if the system provides large ones by default.
 	HugePagesOff HugePages = HugePages(chunk.Never)
 
-	// HugePagesAtOnce asks for large pages before memory is used. The cost is paid while the cache
-	// fills: memory arrives in steps of 2 MB, each of which delays one Set by 0.1 to several
-	// milliseconds.
+	// HugePagesAtOnce asks for large pages before memory is used, which delays one Set for every 2 MB
+	// by 0.1 to several milliseconds.
 	HugePagesAtOnce HugePages = HugePages(chunk.AtOnce)
 )
 
@@ -299,29 +292,32 @@ type ValueCompressor interface {
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }
 
+// Removal is an entry that was removed from the cache: see [Options].OnRemove.
+type Removal struct {
+	Namespace  string // empty if the entry was in none
+	Key, Value []byte // as they were set
+	Reason     RemovalReason
+}
+
 // RemovalReason is the reason why an entry was removed from the cache: see [Options].OnRemove.
 type RemovalReason uint8
 
 // The reasons for removing an entry.
 const (
-	// RemovedEvicted means that the entry was evicted to make room: the cache, or the quota of the
-	// entry's namespace, was full.
+	// The entry was evicted to make room.
 	RemovedEvicted RemovalReason = RemovalReason(store.Evicted)
 
-	// RemovedExpired means that the entry had expired. Expired entries are removed when their memory
-	// is needed, which may be long after their expiry.
+	// It had expired, perhaps long before its memory was needed.
 	RemovedExpired RemovalReason = RemovalReason(store.Expired)
 
-	// RemovedDeleted means that the entry was deleted: by Del or GetAndDel, by an Update that did not
-	// keep it, by a negative TTL, by a load that found no value, or by Invalidate or Drop of its
+	// It was deleted: by a call, by a negative TTL, by a load that found no value, or with its
 	// namespace.
 	RemovedDeleted RemovalReason = RemovalReason(store.Deleted)
 
-	// RemovedReplaced means that the entry's value was replaced by another one, or removed by a Set
-	// that failed.
+	// Its value was replaced by another one, or removed by a Set that failed.
 	RemovedReplaced RemovalReason = RemovalReason(store.Replaced)
 
-	// RemovedReset means that Reset removed the entry.
+	// Reset of the whole cache removed it.
 	RemovedReset RemovalReason = RemovalReason(store.Dropped)
 )
 

@@ -82,7 +82,7 @@ func TestOptions_AreReturned(t *testing.T) {
 	given := ringcache.Options{
 		MaxBytes: 64 << 20, Policy: ringcache.PolicyFIFO, TTL: time.Hour, TTLJitter: 0.25,
 		RefreshAhead: time.Minute, StaleIfError: time.Second, HugePages: ringcache.HugePagesOff,
-		OnRemove: func(_, _ []byte, _ ringcache.RemovalReason) {}, File: "entries", Version: 7,
+		OnRemove: func(ringcache.Removal) {}, File: "entries", Version: 7,
 		Compressor: s2.New(), ExpectedEntries: 1000, ExpireAfterAccess: 30 * time.Minute,
 	}
 	t.Chdir(t.TempDir())

@@ -21,20 +21,19 @@ import (
 const leastChunks = 4
 
 // Resize sets the bound on off-heap memory to maxBytes while the cache is in use. When it returns
-// after lowering the bound, memory is within the bound, and the excess has gone back to the
-// operating system, unless the cache is on the Go heap (see the section Memory of the package
-// documentation) or was made with less than 64 MB (256 MB where the system's pages are 16 KB).
-// Entries stay while there is room, and those that have been read are kept first; a value above
-// 1/16 of the new bound is evicted when it would be moved. OnRemove is called after each step; a
-// step locks one bucket while it processes 64 KB or 256 records, or rebuilds the index.
+// after lowering the bound, the excess has gone back to the operating system, unless the cache is
+// on the Go heap or was made with less than 64 MB (256 MB where the system's pages are 16 KB).
+// Entries stay while there is room, and those that have been read are kept first. A step locks one
+// bucket while it processes 64 KB or 256 records, or rebuilds the index.
 //
-// maxBytes must satisfy the rule of [Options].MaxBytes, and bounds that depend on the cache's
-// original bound. The minimum is at most 1/8 of the original, or 128 MB if it was at least 1 GB.
-// The maximum is 4 TB, or 8 GB for each bucket of a cache that was made with less than 32 MB.
-// Outside these, Resize returns [ErrInvalidOptions] and changes nothing. After Close it returns
-// [ErrClosed]. If calls overlap, the latest wins; earlier ones may return before memory is within
-// either bound.
+// The least bound is 256 KB, or depends on the original bound: it is at most 1/8 of that, or 128 MB
+// if that was at least 1 GB. The greatest is 4 TB, or 8 GB for each bucket of a cache that was made
+// with less than 32 MB. Outside these, Resize returns [ErrInvalidOptions] and changes nothing. If
+// calls overlap, the latest wins.
 func (c *Cache) Resize(maxBytes int) error {
+	if c.space != nil {
+		return fmt.Errorf("ringcache: resize cache: %w", ErrNamespace)
+	}
 	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift)
 	err := checkBound(maxBytes, c.least)
 	if err == nil && (maxBytes < least || int64(maxBytes) > most) {
@@ -56,7 +55,7 @@ func boundsOf(buckets, chunkSize int) (least int, most int64) {
 }
 
 // resize is Resize to a valid size. It reports false if the cache is closed.
-func (c *Cache) resize(maxBytes int) bool {
+func (c *engine) resize(maxBytes int) bool {
 	if turn, work := c.beginResize(maxBytes); work {
 		c.shrink(turn, maxBytes)
 	}
@@ -64,7 +63,7 @@ func (c *Cache) resize(maxBytes int) bool {
 }
 
 // isClosed reports whether the cache is closed.
-func (c *Cache) isClosed() bool {
+func (c *engine) isClosed() bool {
 	b := &c.buckets[0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +71,7 @@ func (c *Cache) isClosed() bool {
 }
 
 // beginResize sets the bound, and reports whether memory has to be released.
-func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
+func (c *engine) beginResize(maxBytes int) (turn uint64, work bool) {
 	z := &c.sizing
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -93,7 +92,7 @@ func (c *Cache) beginResize(maxBytes int) (turn uint64, work bool) {
 
 // enlarge gives the cache more memory. Buckets must accept longer records before any Set brings
 // one: they would send it back.
-func (c *Cache) enlarge(maxBytes int) {
+func (c *engine) enlarge(maxBytes int) {
 	s := c.shared
 	s.Pool.SetBound(maxBytes)
 	c.each(func(b *bucket) {
@@ -109,7 +108,7 @@ func (c *Cache) enlarge(maxBytes int) {
 }
 
 // allot makes the small buckets divide total bytes, less those of the large ones.
-func (c *Cache) allot(total int) {
+func (c *engine) allot(total int) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	c.shared.Total.Store(int64(total))
@@ -117,7 +116,7 @@ func (c *Cache) allot(total int) {
 }
 
 // shrink makes the cache smaller, until it is done or another Resize begins.
-func (c *Cache) shrink(turn uint64, to int) {
+func (c *engine) shrink(turn uint64, to int) {
 	pool, over := c.shared.Pool, false
 	step := func(do func(w *write)) { over = over || !c.shrinkStep(turn, to, do) }
 	for i := range c.arena.buckets {
@@ -151,7 +150,7 @@ func (c *Cache) shrink(turn uint64, to int) {
 
 // shrinkStep does one step, and passes the evicted entries to OnRemove. It reports false if another
 // Resize has begun.
-func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
+func (c *engine) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	var w write
 	defer c.notify(&w)
 	c.sizing.mu.Lock()
@@ -165,14 +164,14 @@ func (c *Cache) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 }
 
 // fitStep is one step of shrinking a bucket to its quota.
-func (c *Cache) fitStep(b *bucket, f *store.Fit, w *write) {
+func (c *engine) fitStep(b *bucket, f *store.Fit, w *write) {
 	b.lock()
 	defer b.unlockFor(w)
 	f.Step(&b.Store)
 }
 
 // fitLargeStep is fitStep for a large bucket.
-func (c *Cache) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
+func (c *engine) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	c.fitStep(lb, f, w)
@@ -180,7 +179,7 @@ func (c *Cache) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 }
 
 // giveChunk makes a bucket release a chunk, and reports whether it had any.
-func (c *Cache) giveChunk(b *bucket, w *write) bool {
+func (c *engine) giveChunk(b *bucket, w *write) bool {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	if b.Large {

@@ -72,6 +72,9 @@ func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 }
 
 func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
+	if c.space != nil {
+		return ErrNamespace
+	}
 	s := c.newSaver(ctx, snapshot.AtOnce)
 	f, err := atomicfile.Create(path)
 	if err != nil {
@@ -97,6 +100,9 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 // The error is that of w, or [ErrClosed] after Close; the bytes written by then are not a usable
 // snapshot.
 func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
+	if c.space != nil {
+		return 0, fmt.Errorf("ringcache: write snapshot: %w", ErrNamespace)
+	}
 	s := c.newSaver(context.Background(), snapshot.ColdestFirst)
 	s.Stream = w
 	if err := s.Run(1); err != nil {
@@ -106,7 +112,7 @@ func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 }
 
 // newSaver returns a saver for the cache, without a destination.
-func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.Saver {
+func (c *engine) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.Saver {
 	var salt [8]byte
 	rand.Read(salt[:]) // never fails
 	at := c.machine.Moment()
@@ -127,7 +133,12 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 			Policy:       uint8(c.shared.Policy),
 			HugePages:    uint8(c.hugePages),
 		},
+		Names: map[string]uint64{},
 	}
+	c.spaces.byName.Range(func(name, n any) bool {
+		s.Names[name.(string)] = n.(*Cache).space.generation.Load()
+		return true
+	})
 	clock := c.shared.Wall(now)
 	s.Step = func(out *snapshot.Worker) snapshot.Step {
 		return (&walker{c: c, clock: clock, Worker: out}).part
@@ -154,7 +165,7 @@ func (c *Cache) newSaver(ctx context.Context, passes []snapshot.Pass) *snapshot.
 // another geometry, it does not move to the other side of the cursor.
 type walker struct {
 	*snapshot.Worker
-	c      *Cache
+	c      *engine
 	clock  clock.Wall
 	slots  []uint64
 	cell   []spot    // the entries of a cell
@@ -177,13 +188,13 @@ type spot struct {
 
 // longKey is the key of a record that is copied later.
 type longKey struct {
-	key      []byte
-	internal bool
+	key  []byte
+	kind record.Kind
 }
 
 // packedSpot is a packed record whose value is to be unpacked.
 type packedSpot struct {
-	key  []byte
+	longKey
 	left int // bytes of the record that are not counted as saved yet
 }
 
@@ -214,7 +225,7 @@ func (w *walker) part(i int, at uint64, p snapshot.Pass, done *snapshot.Cells) (
 		}
 	}
 	for i := range w.packed {
-		if err := w.savePacked(w.packed[i].key); err != nil {
+		if err := w.savePacked(w.packed[i].longKey); err != nil {
 			return at, err
 		}
 		w.Bytes += w.packed[i].left
@@ -272,7 +283,7 @@ func (w *walker) lookLocked(b *bucket, slots []uint64, now uint32) (size int) {
 	w.cell = w.cell[:0]
 	for _, slot := range slots {
 		sp, ok := spotLocked(b, slot)
-		if !ok || sp.Expiry != 0 && now >= sp.Expiry ||
+		if !ok || sp.Expiry != 0 && now >= sp.Expiry || sp.Kind.Base() == record.Internal ||
 			b.Namespaces().Forgot(sp.ring, sp.pos, sp.Header) {
 			continue
 		}
@@ -321,12 +332,13 @@ func rankLocked(b *bucket, slot uint64) int {
 // the step may copy (a cell may have several entries), it records the key instead.
 func (w *walker) copyLocked(sp *spot) {
 	at, n := sp.pos+uint64(sp.Size), sp.KeyLen+sp.ValueLen
-	if sp.Total() > longRecord || w.Bytes+sp.Total() > store.StepBytes || sp.Kind == record.Packed {
+	isPacked := sp.Kind.Base() == record.Packed
+	if sp.Total() > longRecord || w.Bytes+sp.Total() > store.StepBytes || isPacked {
 		k, _ := sp.ring.Read(make([]byte, 0, sp.KeyLen), at, sp.KeyLen)
-		if sp.Kind == record.Packed {
-			w.packed = append(w.packed, packedSpot{k, sp.Total() - sp.KeyLen})
+		if isPacked {
+			w.packed = append(w.packed, packedSpot{longKey{k, sp.Kind}, sp.Total() - sp.KeyLen})
 		} else {
-			w.long = append(w.long, longKey{k, sp.Kind == record.Internal})
+			w.long = append(w.long, longKey{k, sp.Kind})
 		}
 		w.Bytes += sp.KeyLen
 		return
@@ -341,15 +353,15 @@ func (w *walker) copyLocked(sp *spot) {
 
 // appendEntry appends the part of an entry that precedes its key.
 func (w *walker) appendEntry(b []byte, sp *spot) []byte {
-	e := w.entryOf(sp.ring.Times(sp.pos, sp.Header), sp.KeyLen, sp.ValueLen)
+	e := w.entryOf(sp.Kind, sp.ring.Times(sp.pos, sp.Header), sp.KeyLen, sp.ValueLen)
 	e.Freq = sp.freq
-	e.Negative, e.Internal = sp.Kind == record.Negative, sp.Kind == record.Internal
 	return snapshot.AppendEntry(b, e)
 }
 
-// entryOf returns an entry with the given deadlines.
-func (w *walker) entryOf(t record.Times, klen, vlen int) snapshot.Entry {
+// entryOf returns an entry of a kind with the given deadlines.
+func (w *walker) entryOf(k record.Kind, t record.Times, klen, vlen int) snapshot.Entry {
 	e := snapshot.Entry{KeyLen: klen, ValueLen: vlen}
+	e.Negative, e.Spaced = k.Base() == record.Negative, k&record.Spaced != 0
 	if e.Expiry = w.clock.Time(t.Expiry); t.Deadlines == record.Idle {
 		e.Expiry, e.Until = w.clock.Time(t.Last), e.Expiry
 	}
@@ -357,8 +369,9 @@ func (w *walker) entryOf(t record.Times, klen, vlen int) snapshot.Entry {
 }
 
 // savePacked saves the entry of a packed record with its original value, if it is still present.
-func (w *walker) savePacked(k []byte) error {
-	v, times, ok := w.unpack(k)
+func (w *walker) savePacked(of longKey) error {
+	k := of.key
+	v, times, ok := w.unpack(of)
 	if !ok {
 		return nil // removed
 	}
@@ -370,7 +383,7 @@ func (w *walker) savePacked(k []byte) error {
 		return err
 	}
 	from := len(b.Bytes)
-	b.Bytes = snapshot.AppendEntry(b.Bytes, w.entryOf(times, len(k), len(v)))
+	b.Bytes = snapshot.AppendEntry(b.Bytes, w.entryOf(of.kind, times, len(k), len(v)))
 	b.Bytes = append(append(b.Bytes, k...), v...)
 	b.Add(from, 0)
 	if b == &w.longer {
@@ -380,9 +393,9 @@ func (w *walker) savePacked(k []byte) error {
 }
 
 // unpack returns the value and the deadlines of a record that was packed when it was found.
-func (w *walker) unpack(k []byte) (v []byte, t record.Times, ok bool) {
-	h := w.c.shared.Hash(k)
-	d, t, ok := w.readStored(w.c.bucket(h), k, h)
+func (w *walker) unpack(k longKey) (v []byte, t record.Times, ok bool) {
+	h := w.c.shared.HashOf(k.key, k.kind)
+	d, t, ok := w.readStored(w.c.bucket(h), k.key, h)
 	if !ok {
 		return nil, t, false
 	}
@@ -412,7 +425,7 @@ func (w *walker) readStored(
 // saveLong saves an entry of w.long in a separate block, if it is still present. It is rarely
 // overwritten meanwhile.
 func (w *walker) saveLong(b *bucket, k longKey) error {
-	h, part := b.Shared.Hash(k.key), store.StepBytes
+	h, part := b.Shared.HashOf(k.key, k.kind), store.StepBytes
 	for try := 0; ; try++ {
 		if try == longTries {
 			part = math.MaxInt
@@ -438,12 +451,12 @@ func (w *walker) copyLong(b *bucket, k longKey, h uint64, part int) (n, rank int
 	w.longer.Reset()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f := store.Found{Internal: k.internal}
+	var f store.Found
 	if !b.Find(&f, k.key, h) || b.Shared.Expired(f.Expiry) {
 		return 0, 0, false
 	}
-	if f.Kind == record.Packed {
-		w.packed = append(w.packed, packedSpot{k.key, f.Total()})
+	if f.Kind.Base() == record.Packed {
+		w.packed = append(w.packed, packedSpot{k, f.Total()})
 		return 0, 0, false
 	}
 	sp, ok := spotLocked(b, f.Slot)

@@ -101,7 +101,7 @@ func newLike(s *snapshot.Contents, o Options) (*Cache, error) {
 }
 
 // salvage restores the undamaged part of a snapshot, and returns the first defect.
-func (c *Cache) salvage(s *snapshot.Contents) error {
+func (c *engine) salvage(s *snapshot.Contents) error {
 	err := c.restore(s)
 	c.snapshots.discarded.Add(uint64(s.Damaged))
 	if err == nil {

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -8,7 +9,9 @@ import (
 	"slices"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -39,6 +42,9 @@ func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
 }
 
 func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
+	if c.space != nil {
+		return 0, ErrNamespace
+	}
 	if f, ok := r.(seekable); ok {
 		from, err := f.Seek(0, io.SeekCurrent)
 		if err == nil {
@@ -52,11 +58,13 @@ func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 	if err := checkProgram(&s.Header, c.version); err != nil {
 		return s.Read, err
 	}
-	defer c.countNamespaces()
 	t := c.newRestorer(&s.Header)
+	t.names = generations{}
 	for {
 		ref, body, err := s.Next()
-		if err == nil {
+		if err == nil && ref.IsNames() {
+			err = ref.Names(body, t.names.of(c.engine))
+		} else if err == nil {
 			err = t.restore(&ref, body)
 		}
 		if err == io.EOF {
@@ -75,7 +83,7 @@ type seekable interface {
 }
 
 // readSeekable is ReadSnapshot from a reader that can be read at any offset.
-func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
+func (c *engine) readSeekable(f seekable, from int64) (int64, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return 0, err
@@ -92,13 +100,28 @@ func (c *Cache) readSeekable(f seekable, from int64) (int64, error) {
 
 // restorer restores one block after another.
 type restorer struct {
-	c             *Cache
+	c             *engine
 	clock         clock.Wall
+	names         generations
 	timed         bool // entries with an expiry are restored
 	items, sorted []item
 	ends          [store.BucketCount]int // of each bucket's items in sorted
 	w             write
 	loaded        uint64 // entries that c.snapshots.loaded does not count yet
+}
+
+// generations are those of the namespaces of a snapshot, and what they are in the cache.
+type generations map[uint64]uint64
+
+// of returns a function that makes a namespace of the snapshot known to the cache.
+func (m generations) of(c *engine) func(name string, g uint64) {
+	return func(name string, g uint64) {
+		var w write
+		defer c.notifyQuiet(&w)
+		c.spaces.mu.Lock()
+		defer c.spaces.mu.Unlock()
+		m[g] = c.spaceLocked(name, &w).space.generation.Load()
+	}
 }
 
 // prefetched is the number of items by which the prefetching of index groups runs ahead. If the
@@ -113,14 +136,14 @@ type item struct {
 	key  int // offset of its key in the body
 }
 
-func (c *Cache) newRestorer(h *snapshot.Header) *restorer {
+func (c *engine) newRestorer(h *snapshot.Header) *restorer {
 	saved := clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot}
 	passed, ok := c.machine.Moment().Since(saved)
 	return &restorer{c: c, clock: c.shared.Wall(h.Saved.Add(passed)), timed: ok}
 }
 
 // longestBlock returns the size of the longest block that can hold an entry for the cache.
-func (c *Cache) longestBlock() uint64 {
+func (c *engine) longestBlock() uint64 {
 	return uint64(8*snapshot.MaxBlock + c.shared.MaxValue())
 }
 
@@ -134,7 +157,7 @@ func checkProgram(h *snapshot.Header, version uint64) error {
 }
 
 // restore adds the entries of a snapshot to the cache.
-func (c *Cache) restore(s *snapshot.Contents) error {
+func (c *engine) restore(s *snapshot.Contents) error {
 	if err := checkProgram(&s.Header, c.version); err != nil {
 		return err
 	}
@@ -142,9 +165,14 @@ func (c *Cache) restore(s *snapshot.Contents) error {
 	if c.onRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
-	defer c.countNamespaces()
+	names := generations{}
+	if err := s.Names(c.longestBlock(), names.of(c)); err != nil {
+		return err
+	}
 	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
-		return c.newRestorer(&s.Header).restore
+		t := c.newRestorer(&s.Header)
+		t.names = names
+		return t.restore
 	})
 }
 
@@ -155,7 +183,11 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 	t.items, t.ends = t.items[:0], [store.BucketCount]int{}
 	var large []item
 	err := ref.Each(body, func(key int, e snapshot.Entry) {
-		it := item{Entry: e, hash: c.shared.Hash(body[key : key+e.KeyLen]), key: key}
+		it := item{Entry: e, key: key}
+		if e.Spaced && !t.rename(body[key:]) {
+			return
+		}
+		it.hash = c.shared.HashOf(body[key:key+e.KeyLen], it.kind())
 		t.fill(it, body)
 		if c.shared.IsLarge(t.w.Bytes) {
 			large = append(large, it)
@@ -181,6 +213,27 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 		}
 	}
 	return nil
+}
+
+// rename gives a key the present generation of its namespace. It reports false if the namespace was
+// reset or dropped while the snapshot was written.
+func (t *restorer) rename(key []byte) bool {
+	g, ok := t.names[generation.Of(key)]
+	if ok {
+		binary.LittleEndian.PutUint64(key, g)
+	}
+	return ok
+}
+
+// kind returns the kind of an item's record.
+func (it *item) kind() (k record.Kind) {
+	if it.Negative {
+		k = record.Negative
+	}
+	if it.Spaced {
+		k |= record.Spaced
+	}
+	return k
 }
 
 // sort groups the items by bucket, in their order. ends has the number of items of each bucket.
@@ -262,25 +315,22 @@ func (t *restorer) restoreStep(
 }
 
 // prepare sets the next write to an item's entry. It reports false if the entry has expired, if it
-// is unknown whether it has, or if it is the generation of a namespace in use.
+// is unknown whether it has, or if its namespace was reset meanwhile.
 func (t *restorer) prepare(it item, body []byte) bool {
 	w := &t.w
 	t.fill(it, body)
-	if w.Internal {
-		return !t.c.hasNamespaceOf(w.Key)
-	}
 	isOver := it.Expiry|it.Until != 0 && !t.timed ||
 		t.c.shared.Expired(w.Expiry) || t.c.shared.Expired(w.Until)
-	return !isOver && !t.c.isForgotten(w.Key)
+	return !isOver && !t.c.shared.IsForgotten(&w.Write)
 }
 
 // fill sets the next write to an item's entry, and measures it.
 func (t *restorer) fill(it item, body []byte) {
 	w, kv := &t.w, body[it.key:]
-	w.Hash, w.Negative, w.Internal = it.hash, it.Negative, it.Internal
+	w.Hash, w.Kind = it.hash, it.kind()
 	w.Expiry, w.Until = t.clock.Tick(it.Expiry), t.clock.Tick(it.Until)
 	w.Key, w.Value = kv[:it.KeyLen], kv[it.KeyLen:][:it.ValueLen]
-	if w.Negative && w.Expiry == 0 {
+	if it.Negative && w.Expiry == 0 {
 		w.Expiry = clock.Never
 	}
 	w.Measure(t.c.shared)
@@ -327,7 +377,7 @@ func (t *restorer) restoreLarge(it item, ref *snapshot.Ref, body []byte) error {
 	}
 	lb.lock()
 	defer lb.unlockFor(w)
-	if c.isForgotten(w.Key) { // as in setLarge
+	if c.shared.IsForgotten(&w.Write) { // as in setLarge
 		return nil
 	}
 	if err := t.insistLocked(lb, int(ref.Rank), it.Freq); err != nil {
@@ -355,9 +405,7 @@ func (t *restorer) restoreLocked(b *bucket, rank, freq int) error {
 		in = policy.Small
 	}
 	stored, err := b.Restore(&w.Write, in, freq)
-	if stored && w.Internal {
-		t.c.adoptEntry(w.Value)
-	} else if stored {
+	if stored {
 		t.loaded++
 	}
 	return err

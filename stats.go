@@ -184,7 +184,14 @@ func (c *Cache) Stats() Stats {
 
 // UpdateStats adds the counters and gauges of the cache to s. It locks every bucket briefly, one
 // after another, and does not allocate.
+//
+// For a namespace it adds GetCalls, Misses, SetCalls, DelCalls, EntriesCount and BytesSize: all
+// other fields are of the whole cache. It then takes no lock.
 func (c *Cache) UpdateStats(s *Stats) {
+	if c.space != nil {
+		c.updateSpaceStats(s)
+		return
+	}
 	gets, misses := c.counters.Sum()
 	s.GetCalls += gets
 	s.Misses += misses
@@ -208,6 +215,20 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.File.RecoveredEntries += r.Entries.Load()
 	s.File.DiscardedRecords += r.Discarded.Load()
 	s.File.DiscardedFiles += r.Files.Load()
+}
+
+// updateSpaceStats is UpdateStats of a namespace.
+func (c *Cache) updateSpaceStats(s *Stats) {
+	counters := c.space.counters.Load()
+	gets, misses := counters.Sum()
+	sets, dels := counters.Writes()
+	entries, bytes := c.space.size(c.engine)
+	s.GetCalls += gets
+	s.Misses += misses
+	s.SetCalls += sets
+	s.DelCalls += dels
+	s.EntriesCount += uint64(entries)
+	s.BytesSize += uint64(bytes)
 }
 
 // updateStats adds the bucket's share to s.

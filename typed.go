@@ -38,67 +38,53 @@ type Codec[V any] interface {
 	Append(dst []byte, v V) ([]byte, error)
 
 	// Decode returns the value whose encoding is data, or an error if data is not an encoding. It must
-	// handle arbitrary bytes, such as those of another version of the program or of another view. data
-	// is a copy in a buffer that will be reused: neither the value nor the error may refer to it. Its
-	// capacity is its length.
+	// handle arbitrary bytes, such as those of another version of the program. data is in a buffer
+	// that will be reused: neither the value nor the error may refer to it.
 	Decode(data []byte) (V, error)
 }
 
 // TypedOptions are the settings of a [Typed] view. The zero value is the default.
 type TypedOptions struct {
 	// Prefix begins every key of the view, so that several views, or a view and other code, can share
-	// a cache or a namespace. It must not be the beginning of another view's prefix: with "a" and
-	// "ab", the keys "bc" and "c" would be the same. End it with a byte that occurs nowhere else in a
-	// prefix, as in "user:". Its bytes are stored with every entry, and count towards the limit of
-	// 65,535 bytes for a key. The default is no prefix.
+	// a cache. It must not be the beginning of another view's prefix: end it with a byte that occurs
+	// nowhere else in a prefix, as in "user:". Its bytes are stored with every entry.
 	Prefix string
 }
 
-// Typed is a view of a [Cache] or [Namespace] with keys of type K and values of type V, which a
-// [Codec] encodes. It holds no entries itself: any number of views, and the cache's own methods,
-// may use the same cache, and each sees the effects of the others. A Typed is safe for concurrent
-// use if its codec is, and keeps its cache reachable. It is made by [NewTyped]; the zero value is
-// not usable. No lock is held while a codec runs.
+// Typed is a view of a [Cache] with keys of type K and values of type V, which a [Codec] encodes.
+// It holds no entries itself: any number of views, and the cache's own methods, may use the same
+// cache. It is made by [NewTyped], keeps its cache reachable, and is safe for concurrent use if its
+// codec is. No lock is held while a codec runs.
 //
 // Methods behave like the [Cache] methods of the same name. Methods that store may also return
-// [ErrEncode], with the codec's own error; methods that read may return [ErrDecode], with the
-// codec's error and the key, truncated to 64 bytes. Methods allocate only where those of Cache or
-// the codec do, or where a key or a value exceeds the limits that [Typed.Set] states.
+// [ErrEncode], with the codec's own error; methods that read, [ErrDecode], with the codec's error
+// and the key, truncated to 64 bytes.
 type Typed[K Key, V any] struct {
-	of    view
-	codec Codec[V]
-	memo  *memo.Table[V] // of the codec; nil: it remembers nothing
-	kind  reflect.Kind
+	cache  *Cache
+	prefix string
+	codec  Codec[V]
+	memo   *memo.Table[V] // of the codec; nil: it remembers nothing
+	kind   reflect.Kind
 
 	entries sync.Pool // of *Entry[V], for Update
 }
 
-// NewTyped returns a view of a cache or namespace, for keys of type K and values of type V, which
-// codec encodes. K must be given explicitly; the other types are inferred:
+// NewTyped returns a view of a cache, which may be a namespace, for keys of type K and values of
+// type V, which codec encodes. K must be given explicitly; the other types are inferred:
 //
 //	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
-// Calls on a view of a namespace also count in the statistics of the namespace, and invalidating
-// the namespace removes the entries of the view. NewTyped panics if the cache, namespace or
-// codec is nil.
-func NewTyped[K Key, V any, Of *Cache | *Namespace](
-	of Of, codec Codec[V], o TypedOptions,
-) *Typed[K, V] {
-	if of == nil || codec == nil {
-		panic("ringcache: make typed view: cache, namespace or codec is nil")
+// Calls on a view count in the statistics of its cache, and its Reset removes the entries of the
+// view. NewTyped panics if the cache or the codec is nil.
+func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, V] {
+	if c == nil || codec == nil {
+		panic("ringcache: make typed view: cache or codec is nil")
 	}
-	t := &Typed[K, V]{codec: codec, kind: reflect.TypeFor[K]().Kind()}
+	t := &Typed[K, V]{cache: c, prefix: o.Prefix, codec: codec, kind: reflect.TypeFor[K]().Kind()}
 	if m, ok := codec.(interface{ Values(any) *memo.Table[V] }); ok {
 		t.memo = m.Values(codec)
 	}
-	switch of := any(of).(type) {
-	case *Cache:
-		t.of.cache = of
-	case *Namespace:
-		t.of = of.view
-	}
-	t.of.prefix = o.Prefix
 	t.entries.New = func() any { return new(Entry[V]) }
 	return t
 }
@@ -106,25 +92,20 @@ func NewTyped[K Key, V any, Of *Cache | *Namespace](
 // intRoom is the room for the bytes of an integer key on the stack.
 const intRoom = 8
 
-// Get returns the value of key and true, or the zero value and false if key is absent. A miss is
-// not an error.
+// Get returns the value of key and true, or the zero value and false if key is absent. If the codec
+// cannot decode the entry, the error is [ErrDecode]: the bytes may be from an older version of the
+// program, or from a view that should have a different prefix. The entry stays until it is set
+// again; in [Stats] it is a hit.
 //
-// If the codec cannot decode the entry, Get returns the zero value, false, and [ErrDecode], with
-// the key and the codec's own error. The bytes may be from an older version of the program, or from
-// a view that should have a different prefix. The entry stays until it is set again; a caller that
-// ignores the error sees a miss. In [Stats] it is a hit.
-//
-// Get itself does not allocate, within the limits that [Typed.Set] states. It copies the encoding
-// to a buffer that later calls reuse, unless a codec.Memo has the value of the unchanged entry. It
-// takes the same locks as [Cache.Get].
+// Get does not allocate, within the limits that [Typed.Set] states.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	if t.memo != nil {
 		return t.getRemembered(key)
 	}
-	var room [intRoom]byte
+	var room [stackKey]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ok := t.of.HasGet(s.Bytes[:0], t.bytes(room[:0], key))
+	data, ok := t.cache.HasGet(s.Bytes[:0], t.key(room[:0], key))
 	return t.found(s, "get", key, data, ok)
 }
 
@@ -132,14 +113,14 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 func (t *Typed[K, V]) getRemembered(key K) (v V, ok bool, err error) {
 	var room [stackKey]byte
 	k := t.keyBytes(room[:0], key)
-	h := t.of.cache.shared.Hash(k)
+	h := t.cache.shared.HashOf(k, t.cache.kind())
 	if v, ok = t.recall(k, h); ok {
 		return v, true, nil
 	}
 	s := scratch.Get()
 	defer s.Release()
-	data, _, got := t.of.cache.lookup(s.Bytes[:0], k, h, getMode)
-	if !t.of.looked(got == hit) {
+	data, _, got := t.cache.lookup(s.Bytes[:0], k, h, getMode)
+	if !t.cache.looked(got == hit) {
 		return v, false, nil
 	}
 	s.Bytes = data
@@ -153,7 +134,7 @@ func (t *Typed[K, V]) getRemembered(key K) (v V, ok bool, err error) {
 // recall returns the remembered value of k's entry, whose hash is h, if the entry is unchanged
 // since the value was bound to it. That is a hit, with all effects of one.
 func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, ok bool) {
-	c := t.of.cache
+	c := t.cache
 	e, bound := t.memo.Recall(h)
 	if e == nil || bound.Bucket != c.bucketID(h) { // the place is another key's: no need to look
 		return v, false
@@ -163,7 +144,7 @@ func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, ok bool) {
 		return v, false
 	}
 	c.noteHit(h, id)
-	t.of.looked(true)
+	t.cache.looked(true)
 	return t.memo.Hit(e), true
 }
 
@@ -184,7 +165,7 @@ func (t *Typed[K, V]) decodeEntry(k []byte, h uint64, data []byte) (V, error) {
 // bind lets recall find the value of k's entry. The bytes are read after the identity: if a write
 // came in between, they are those of another identity, and recall never finds them by this one.
 func (t *Typed[K, V]) bind(k []byte, h uint64) {
-	c := t.of.cache
+	c := t.cache
 	id := c.identify(k, h).EntryID
 	if id == (memo.EntryID{}) {
 		return
@@ -199,20 +180,20 @@ func (t *Typed[K, V]) bind(k []byte, h uint64) {
 
 // Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor for the eviction policy.
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
-	var room [intRoom]byte
+	var room [stackKey]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ok := t.of.Peek(s.Bytes[:0], t.bytes(room[:0], key))
+	data, ok := t.cache.Peek(s.Bytes[:0], t.key(room[:0], key))
 	return t.found(s, "peek", key, data, ok)
 }
 
 // GetWithTTL is [Cache.GetWithTTL]: a [Typed.Get] that also returns the remaining time to live of
 // the entry, which is 0 if it never expires, is absent, or cannot be decoded.
 func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
-	var room [intRoom]byte
+	var room [stackKey]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ttl, ok := t.of.GetWithTTL(s.Bytes[:0], t.bytes(room[:0], key))
+	data, ttl, ok := t.cache.GetWithTTL(s.Bytes[:0], t.key(room[:0], key))
 	if v, ok, err = t.found(s, "get", key, data, ok); !ok {
 		ttl = 0
 	}
@@ -233,15 +214,15 @@ func (t *Typed[K, V]) found(
 
 // Has is [Cache.Has]: it reports whether key is present, even if its value cannot be decoded.
 func (t *Typed[K, V]) Has(key K) bool {
-	var room [intRoom]byte
-	return t.of.Has(t.bytes(room[:0], key))
+	var room [stackKey]byte
+	return t.cache.Has(t.key(room[:0], key))
 }
 
 // TTL is [Cache.TTL]: it returns the remaining time to live of key's entry, and whether key is
 // present.
 func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
-	var room [intRoom]byte
-	return t.of.TTL(t.bytes(room[:0], key))
+	var room [stackKey]byte
+	return t.cache.TTL(t.key(room[:0], key))
 }
 
 // decode returns the value whose encoding is data, a copy.
@@ -301,9 +282,9 @@ func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err 
 		for j, key := range keys[i:end] {
 			b.keys[j] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), key))
 		}
-		out, there := t.of.cache.getBlock(&bl, s.Bytes[:0], b.keys[:end-i], b.vals[:end-i])
+		out, there := t.cache.getBlock(&bl, s.Bytes[:0], b.keys[:end-i], b.vals[:end-i])
 		s.Bytes = out
-		t.of.lookedFor(end-i, there)
+		t.cache.lookedFor(end-i, there)
 		for j, data := range b.vals[:end-i] {
 			var ok bool
 			vals[i+j], ok, err = t.decodeNth("get batch", i+j, keys[i+j], data, err)
@@ -343,18 +324,10 @@ func (t *Typed[K, V]) decodeNth(
 }
 
 // All returns an iterator over the entries of the view, with keys and values that the body may
-// keep:
-//
-//	for id, user := range users.All() {
-//		// ...
-//	}
-//
-// It follows the rules of [Cache.All]. An entry belongs to the view if its key consists of the
-// view's prefix and the bytes of a K, of the right length for an integer. Entries that cannot be
-// decoded are skipped, because they may belong to other users of the cache: [Typed.Keys] yields
-// their keys, and [Typed.Get] returns the error. A view without a prefix or a namespace yields
-// every entry of the cache that it can decode. Each loop examines the keys of all entries of the
-// cache.
+// keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache. An
+// entry belongs to the view if its key consists of the view's prefix and the bytes of a K, of the
+// right length for an integer. Entries that cannot be decoded are skipped: they may belong to other
+// users of the cache.
 func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(key K, v V) bool) {
 		mustBeFunc("All", yield != nil)
@@ -363,7 +336,7 @@ func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 			key, ok = t.keyOf(raw)
 			return ok
 		}
-		t.of.cache.loop(ours, withValue, func(_, data []byte) bool {
+		t.cache.loop(ours, withValue, func(_, data []byte) bool {
 			v, err := t.codec.Decode(data[:len(data):len(data)])
 			return err != nil || yield(key, v)
 		})
@@ -380,13 +353,17 @@ func (t *Typed[K, V]) Keys() iter.Seq[K] {
 			key, ok = t.keyOf(raw)
 			return ok
 		}
-		t.of.cache.loop(ours, 0, func(_, _ []byte) bool { return yield(key) })
+		t.cache.loop(ours, 0, func(_, _ []byte) bool { return yield(key) })
 	}
 }
 
-// keyBytes returns the cache's key for key, built in buf: the beginning of all keys of the view,
-// and the bytes of key.
-func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte { return t.bytes(t.of.start(buf), key) }
+// keyBytes returns the engine's key for key, built in buf, and key the cache's: the prefix and the
+// bytes of key.
+func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte { return t.key(t.cache.start(buf), key) }
+
+func (t *Typed[K, V]) key(buf []byte, key K) []byte {
+	return t.bytes(append(buf, t.prefix...), key)
+}
 
 // bytes appends the bytes of key to buf. If buf is empty, the result for a string or byte slice is
 // its own memory, and must not be written to.
@@ -416,10 +393,10 @@ func concat(buf, k []byte) []byte {
 
 // keyOf returns the view's key for a key of the cache, in its own memory, and whether there is one.
 func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
-	if raw, ok = t.of.cutKey(raw); !ok {
+	if len(raw) < len(t.prefix) || string(raw[:len(t.prefix)]) != t.prefix {
 		return key, false
 	}
-	return t.parseKey(raw)
+	return t.parseKey(raw[len(t.prefix):])
 }
 
 // parseKey returns the key with the given bytes, and whether there is one.

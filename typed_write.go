@@ -29,16 +29,16 @@ func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
 
 // setFor is Set of an entry with the given lifetime.
 func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
-	var room [intRoom]byte
-	k := t.bytes(room[:0], key)
+	var room [stackKey]byte
+	k := t.key(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
-		t.of.Del(k)
+		t.cache.Del(k)
 		return err
 	}
-	return t.of.setFor(k, data, l)
+	return t.cache.setFor(k, data, l)
 }
 
 // SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.SetWithTTL] if key is absent. If key is present, it
@@ -47,7 +47,7 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 func (t *Typed[K, V]) SetIfAbsent(
 	key K, v V, ttl time.Duration,
 ) (was V, stored bool, err error) {
-	var room [intRoom]byte
+	var room [stackKey]byte
 	s, old := scratch.Get(), scratch.Get()
 	defer s.Release()
 	defer old.Release()
@@ -56,7 +56,7 @@ func (t *Typed[K, V]) SetIfAbsent(
 		return was, false, err
 	}
 	old.Bytes = old.Bytes[:0]
-	there, stored, err := t.of.setIfAbsent(&old.Bytes, t.bytes(room[:0], key), data, ttl)
+	there, stored, err := t.cache.setIfAbsent(&old.Bytes, t.key(room[:0], key), data, ttl)
 	if there {
 		was, err = t.decode("set", key, old.Bytes)
 	}
@@ -66,7 +66,7 @@ func (t *Typed[K, V]) SetIfAbsent(
 // CompareAndSwap is [Cache.CompareAndSwap]: a [Typed.Set] of new if the value of key has the same
 // encoding as old. If either cannot be encoded, the error is [ErrEncode] and nothing changes.
 func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
-	var room [intRoom]byte
+	var room [stackKey]byte
 	s, before := scratch.Get(), scratch.Get()
 	defer s.Release()
 	defer before.Release()
@@ -78,45 +78,45 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 	if err != nil {
 		return false, err
 	}
-	return t.of.CompareAndSwap(t.bytes(room[:0], key), was, data)
+	return t.cache.CompareAndSwap(t.key(room[:0], key), was, data)
 }
 
 // SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless the value of key has the same encoding
 // as v. It reports whether it changed the value.
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
-	var room [intRoom]byte
-	k := t.bytes(room[:0], key)
+	var room [stackKey]byte
+	k := t.key(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
-		t.of.Del(k)
+		t.cache.Del(k)
 		return false, err
 	}
-	return t.of.SetIfChanged(k, data)
+	return t.cache.SetIfChanged(k, data)
 }
 
 // Del is [Cache.Del]: it removes key and reports whether it was present.
 func (t *Typed[K, V]) Del(key K) bool {
-	var room [intRoom]byte
-	return t.of.Del(t.bytes(room[:0], key))
+	var room [stackKey]byte
+	return t.cache.Del(t.key(room[:0], key))
 }
 
 // GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was present.
 // If the value cannot be decoded, key is removed, ok is false, and the error is [ErrDecode].
 func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
-	var room [intRoom]byte
+	var room [stackKey]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ok := t.of.GetAndDel(s.Bytes[:0], t.bytes(room[:0], key))
+	data, ok := t.cache.GetAndDel(s.Bytes[:0], t.key(room[:0], key))
 	return t.found(s, "get and delete", key, data, ok)
 }
 
 // Touch is [Cache.Touch]: it sets the TTL of key's entry, starting now, and reports whether key was
 // present.
 func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
-	var room [intRoom]byte
-	return t.of.Touch(t.bytes(room[:0], key), ttl)
+	var room [stackKey]byte
+	return t.cache.Touch(t.key(room[:0], key), ttl)
 }
 
 // Update is [Cache.Update]: fn decides what becomes of the entry of key. If its value cannot be
@@ -124,8 +124,8 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 // encoded, the error is [ErrEncode]. In both cases nothing changes.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
-	var room [intRoom]byte
-	k := t.bytes(room[:0], key)
+	var room [stackKey]byte
+	k := t.key(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
 	e := t.entries.Get().(*Entry[V])
@@ -133,7 +133,7 @@ func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 		*e = Entry[V]{}
 		t.entries.Put(e)
 	}()
-	return t.of.update(k, func(raw *Entry[[]byte]) (err error) {
+	return t.cache.update(k, func(raw *Entry[[]byte]) (err error) {
 		*e = Entry[V]{TTL: raw.TTL, Present: raw.Present}
 		if e.Present {
 			if e.Value, err = t.decode("update", key, raw.Value); err != nil {
@@ -186,8 +186,8 @@ func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
 	var first error
 	for i := 0; i < len(keys); {
 		n, refused := t.encodeBlock(b, keys[i:], vals[i:])
-		at, err := t.of.cache.setBlock(b.keys[:n], b.vals[:n], l)
-		t.of.wrote(n)
+		at, err := t.cache.setBlock(b.keys[:n], b.vals[:n], l)
+		t.cache.wrote(n)
 		if refused != nil {
 			t.Del(keys[i+n])
 			if n++; err == nil {
@@ -231,46 +231,46 @@ func (t *Typed[K, V]) GetOrLoad(
 ) (v V, err error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [stackKey]byte
-	k, h := t.keyBytes(room[:0], key), uint64(unhashed)
+	k := t.keyBytes(room[:0], key)
+	h := t.cache.shared.HashOf(k, t.cache.kind())
 	if t.memo != nil {
-		h = t.of.cache.shared.Hash(k)
 		if v, ok := t.recall(k, h); ok {
 			return v, nil
 		}
 	}
 	s := scratch.Get()
-	data, got := t.of.cache.getAhead(s.Bytes[:0], k, h)
+	data, got := t.cache.getAhead(s.Bytes[:0], k, h)
 	if got == hit {
 		if v, err = t.decodeEntry(k, h, data); err == nil {
-			t.of.looked(true)
+			t.cache.looked(true)
 			s.Bytes = data
 			s.Release() // without defer, for speed: if Decode panics, a buffer is lost
 			return v, nil
 		}
 	}
-	return t.loadMissing(ctx, s, key, k, data, got, load)
+	return t.loadMissing(ctx, s, key, k, h, data, got, load)
 }
 
 // loadMissing is GetOrLoad for a key that is missing, due, or cannot be decoded. data and got are
 // the results of its lookup.
 func (t *Typed[K, V]) loadMissing(
-	ctx context.Context, s *scratch.Buffer, key K, k, data []byte, got outcome,
+	ctx context.Context, s *scratch.Buffer, key K, k []byte, h uint64, data []byte, got outcome,
 	load LoadFunc[K, V],
 ) (v V, err error) {
 	defer s.Release()
 	s.Bytes = data
-	t.of.lookedAhead(got)
+	t.cache.looked(got == hit || got == hitDue)
 	if got == hitDue {
 		if v, err = t.decode("load", key, data); err == nil {
-			_, _ = t.of.cache.loadMissing(ctx, nil, k, got, t.loader(load))
+			_, _ = t.cache.loadMissing(ctx, nil, k, h, got, t.loader(load))
 			return v, nil
 		}
 	}
 	if got == hit || got == hitDue {
-		t.discard(k)
+		t.discard(k, h)
 		got = miss
 	}
-	data, err = t.of.cache.loadMissing(ctx, s.Bytes[:0], k, got, t.loader(load))
+	data, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, h, got, t.loader(load))
 	if err != nil {
 		var zero V
 		return zero, err
@@ -281,26 +281,27 @@ func (t *Typed[K, V]) loadMissing(
 
 // discard removes an entry that cannot be decoded, unless it was set since. It decodes the entry
 // again, because the codec may have modified the bytes that it failed to decode.
-func (t *Typed[K, V]) discard(k []byte) {
+func (t *Typed[K, V]) discard(k []byte, h uint64) {
 	stored, lent := scratch.Get(), scratch.Get()
 	defer stored.Release()
 	defer lent.Release()
-	w := t.of.cache.writeOf(k, nil, store.Deleted)
+	var w write
+	w.Key, w.Hash, w.Kind, w.Reason = k, h, t.cache.kind(), store.Deleted
 	w.del, w.silent = true, true
-	data, ok := t.of.cache.peek(stored.Bytes[:0], &w)
+	data, ok := t.cache.peek(stored.Bytes[:0], &w)
 	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
 	if !ok {
 		return
 	}
 	if _, err := t.codec.Decode(lent.Bytes[:len(data):len(data)]); err != nil {
 		w.cond, w.old = ifEqual, data
-		_, _ = t.of.cache.remove(&w, nil)
+		_, _ = t.cache.remove(&w, nil)
 	}
 }
 
 // loader adapts load to bytes. It is called for a load, not for a hit.
 func (t *Typed[K, V]) loader(load LoadFunc[K, V]) loadFunc {
-	start := t.of.startLen()
+	start := len(t.prefix)
 	return func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
 		key, _ := t.parseKey(raw[start:]) // cannot fail: these are the bytes of the caller's key
 		v, ttl, err := load(ctx, key)
@@ -321,15 +322,9 @@ func (t *Typed[K, V]) encodeLoaded(v V) ([]byte, error) {
 	return data, nil
 }
 
-// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]: missing
-// values are loaded with one call of load. found[i] is false if keys[i] has no value or has failed;
-// a failed key is listed in err, which is then a [*BatchError]. hits is the number of keys whose
-// values were in the cache.
-//
-// As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded. A loaded value
-// that the codec cannot decode yields [ErrDecode] for its key, and one that it cannot encode is
-// [ErrEncode]. GetOrLoadBatch allocates room for the keys, and panics if vals or found is shorter
-// than keys.
+// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]. found[i] is
+// false if keys[i] has no value or has failed; a failed key is listed in err, which is then a
+// [*BatchError]. As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded.
 func (t *Typed[K, V]) GetOrLoadBatch(
 	ctx context.Context, keys []K, vals []V, found []bool, load BatchLoadFunc[K, V],
 ) (hits int, err error) {
@@ -349,17 +344,17 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	usable := func(i int, data []byte) bool {
 		v, err := t.codec.Decode(data)
 		if err != nil {
-			t.discard(raw[i])
+			t.discard(raw[i], t.cache.shared.HashOf(raw[i], t.cache.kind()))
 			undecodable++
 			return false
 		}
 		vals[i], found[i] = v, true
 		return true
 	}
-	out, hits, failed := t.of.cache.getOrLoadBatch(
+	out, hits, failed := t.cache.getOrLoadBatch(
 		ctx, s.Bytes[:0], raw, datas, t.batchLoader(load), usable)
 	s.Bytes = out
-	t.of.loadedFor(len(keys), hits+undecodable) // the cache counts these as hits
+	t.cache.lookedFor(len(keys), hits+undecodable) // the cache counts these as hits
 	for i, data := range datas {
 		if found[i] || data == nil {
 			continue
@@ -377,7 +372,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 
 // batchLoader adapts load to bytes.
 func (t *Typed[K, V]) batchLoader(load BatchLoadFunc[K, V]) batchLoadFunc {
-	start := t.of.startLen()
+	start := len(t.prefix)
 	return func(ctx context.Context, raw [][]byte) ([]loaded, error) {
 		keys := make([]K, len(raw))
 		for i, k := range raw {

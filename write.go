@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -20,6 +18,7 @@ import (
 type write struct {
 	store.Write
 	cond     cond
+	unstored bool            // nothing is to be stored, and that is no error
 	silent   bool            // part of a call that is counted elsewhere
 	quiet    bool            // notifyQuiet calls OnRemove later
 	del      bool            // counts as a Del, not as a Set
@@ -30,13 +29,6 @@ type write struct {
 	found    *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
 	call     *loadCall       // for ifListed: the load that writes
 	removals *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
-}
-
-// writeOf returns the write of value v under key k, or the removal of k. (Set does not use it,
-// because the compiler would copy the result.)
-func (c *Cache) writeOf(k, v []byte, why store.Reason) (w write) {
-	w.Key, w.Value, w.Hash, w.Reason = k, v, c.shared.Hash(k), why
-	return w
 }
 
 // cond is the condition of a write on the existing value.
@@ -59,9 +51,9 @@ var (
 	// errResized tells a Set that the cache was made smaller and its record belongs elsewhere.
 	errResized = errors.New("cache was resized")
 
-	// errForgotten says that the key belongs to a namespace that was invalidated or dropped: the write
-	// is as good as done.
-	errForgotten = errors.New("namespace was invalidated")
+	// errForgotten says that the key belongs to a namespace that was reset or dropped since the key
+	// was made: the write needs another key.
+	errForgotten = errors.New("namespace was reset")
 
 	// errCold says that the value that a call needs is in the cold part. It is looked up there, or
 	// moved to main, without a lock, and the call is retried.
@@ -71,7 +63,7 @@ var (
 // setDefaults completes the write of a value that expires according to Options. (Its caller sets
 // fields of a variable, because the compiler would copy a struct literal.)
 func (c *Cache) setDefaults(w *write) {
-	w.Hash = c.shared.Mix(xxhash.Sum64(w.Key)) // Hash, which the compiler would not inline
+	w.Kind = c.kind()
 	w.Expiry = c.shared.Default()
 	w.Reason = store.Replaced
 }
@@ -79,32 +71,33 @@ func (c *Cache) setDefaults(w *write) {
 // apply prefetches and stores a record. verb names the call in errors.
 func (c *Cache) apply(w *write, verb string) error {
 	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
-	if err := c.store(w, verb); err != nil {
-		return withPrefix(err)
+	for {
+		if err := c.store(w, verb); err != errForgotten || !c.renewKey(w) {
+			return forUsers(err, verb)
+		}
 	}
-	return nil
 }
 
-// withPrefix adds the package's name to an error for the user.
-func withPrefix(err error) error {
-	if err != nil && err != errUnmet {
-		return fmt.Errorf("ringcache: %w", err)
+// forUsers returns an error as users get it.
+func forUsers(err error, verb string) error {
+	switch err {
+	case nil, errUnmet:
+		return err
+	case errForgotten:
+		return fmt.Errorf("ringcache: %s entry: %w", verb, ErrDropped)
 	}
-	return err
+	return fmt.Errorf("ringcache: %w", err)
 }
 
 // store stores a record, and passes the entries removed for it to OnRemove. Its errors do not name
 // the package.
-func (c *Cache) store(w *write, verb string) error {
+func (c *engine) store(w *write, verb string) error {
 	b := c.bucket(w.Hash)
 	for {
 		if len(w.Key) > record.MaxKey || len(w.Value) > c.shared.MaxValue() {
 			return c.refuse(w, verb, c.tooLarge(w))
 		}
 		w.Measure(c.shared)
-		if c.makeQuotaRoom(w) {
-			return errUnmet
-		}
 		var err error
 		if c.shared.IsLarge(w.Bytes) {
 			if err := c.exceedsMemory(w.Bytes); err != nil {
@@ -115,11 +108,8 @@ func (c *Cache) store(w *write, verb string) error {
 			err = c.setSmall(b, w)
 		}
 		switch err {
-		case nil, errUnmet:
+		case nil, errUnmet, errForgotten:
 			return err
-		case errForgotten:
-			w.Unstored = true
-			return nil
 		case errResized:
 			continue
 		case errCold:
@@ -132,7 +122,7 @@ func (c *Cache) store(w *write, verb string) error {
 }
 
 // setSmall stores a record in its small bucket. A fault in the caller's value leaves no lock held.
-func (c *Cache) setSmall(b *bucket, w *write) error {
+func (c *engine) setSmall(b *bucket, w *write) error {
 	if c.onRemove != nil {
 		defer c.notify(w)
 	}
@@ -151,7 +141,7 @@ func (c *Cache) setSmall(b *bucket, w *write) error {
 
 // setInBucket is setSmall when there is memory. It returns the records that the bucket has accepted
 // since its last report, if these fill a chunk or more.
-func (c *Cache) setInBucket(b *bucket, w *write) (news store.Arrival, err error) {
+func (c *engine) setInBucket(b *bucket, w *write) (news store.Arrival, err error) {
 	b.lock()
 	defer b.unlockFor(w)
 	b.MoveHomes() // before the condition is checked: may lose the entry to equal hashes
@@ -178,7 +168,7 @@ func (c *Cache) setInBucket(b *bucket, w *write) (news store.Arrival, err error)
 
 // beginLocked counts a write, and returns an error if it must not be made. The lock of its small
 // bucket b is held.
-func (c *Cache) beginLocked(b *bucket, w *write) error {
+func (c *engine) beginLocked(b *bucket, w *write) error {
 	w.Packed = false
 	switch {
 	case w.silent:
@@ -191,7 +181,7 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 	if b.Closed {
 		return ErrClosed
 	}
-	if _, forgotten := b.Shared.UsageOf(w.Key); forgotten && !w.del {
+	if w.Kind&record.Spaced != 0 && !w.del && b.Shared.IsForgotten(&w.Write) {
 		return errForgotten
 	}
 	if w.cond != always && !c.meetsLocked(b, w) {
@@ -205,7 +195,7 @@ func (c *Cache) beginLocked(b *bucket, w *write) error {
 }
 
 // tooLarge returns the error of an entry that is too large.
-func (c *Cache) tooLarge(w *write) error {
+func (c *engine) tooLarge(w *write) error {
 	if len(w.Key) > record.MaxKey {
 		return fmt.Errorf("key of %d bytes, at most %d: %w", len(w.Key), record.MaxKey, ErrTooLarge)
 	}
@@ -214,11 +204,11 @@ func (c *Cache) tooLarge(w *write) error {
 }
 
 // refuse removes the older value of an entry that is not stored because of cause, which may be nil.
-func (c *Cache) refuse(w *write, verb string, cause error) error {
+func (c *engine) refuse(w *write, verb string, cause error) error {
 	if _, err := c.remove(w, nil); err != nil {
 		cause = err
 	}
-	if cause == nil || cause == errUnmet {
+	if cause == nil || cause == errUnmet || cause == errForgotten {
 		return cause
 	}
 	c.refusals.count(cause)
@@ -227,7 +217,7 @@ func (c *Cache) refuse(w *write, verb string, cause error) error {
 
 // remove removes the key if the condition of w holds, and reports whether it was present. If taken
 // is not nil, the value is appended to it.
-func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
+func (c *engine) remove(w *write, taken *[]byte) (found bool, err error) {
 	for {
 		found, err = c.removeOnce(w, taken)
 		if err != errCold && !w.Packed {
@@ -239,7 +229,7 @@ func (c *Cache) remove(w *write, taken *[]byte) (found bool, err error) {
 
 // removeOnce is remove that removes nothing and sets w.Packed if it needs a value that has to be
 // unpacked.
-func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
+func (c *engine) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	defer c.notify(w)
 	b := c.bucket(w.Hash)
 	b.Index.Prefetch(w.Hash, 2)
@@ -258,7 +248,7 @@ func (c *Cache) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 
 // isUnmet reports whether a write need not begin because its condition does not hold. It is called
 // before other buckets release memory for the write, and beginLocked checks again.
-func (c *Cache) isUnmet(b *bucket, w *write) bool {
+func (c *engine) isUnmet(b *bucket, w *write) bool {
 	if w.cond == always {
 		return false
 	}
@@ -275,7 +265,7 @@ func (c *Cache) isUnmet(b *bucket, w *write) bool {
 
 // meetsLocked reports whether the condition of a write holds. The lock of its small bucket b is
 // held, under which the key cannot be set elsewhere.
-func (c *Cache) meetsLocked(b *bucket, w *write) bool {
+func (c *engine) meetsLocked(b *bucket, w *write) bool {
 	switch w.cond {
 	case ifListed:
 		return w.call.Listed()
@@ -296,7 +286,7 @@ func (c *Cache) meetsLocked(b *bucket, w *write) bool {
 
 // inLargeLocked calls fn with the large bucket of the key, locked, if that bucket may have the key,
 // and returns the result of fn. The lock of the key's small bucket is held.
-func (c *Cache) inLargeLocked(w *write, fn func(lb *bucket) bool) bool {
+func (c *engine) inLargeLocked(w *write, fn func(lb *bucket) bool) bool {
 	if c.shared.LargeKeysOf(w.Hash).Load() == 0 {
 		return false
 	}

@@ -73,7 +73,7 @@ func TestPage_AllCaches(t *testing.T) {
 
 // What monitors read: names, and what is in them.
 func TestPage_JSON(t *testing.T) {
-	onRemove := func(_, _ []byte, _ ringcache.RemovalReason) {}
+	onRemove := func(ringcache.Removal) {}
 	c := newCache(t, ringcache.Options{TTL: time.Hour, OnRemove: onRemove})
 	set(t, c, "k", "v")
 	set(t, c.Namespace("small"), "k", "v")
@@ -110,7 +110,7 @@ func TestPage_JSON(t *testing.T) {
 	first := namespaces[0].(map[string]any)
 	require.Equal(t, `"large\n"`, first["Name"], "the largest first, as a Go string")
 	require.ElementsMatch(t, []string{"Name", "HitRatio", "GetCalls", "Misses", "SetCalls",
-		"DelCalls", "Invalidations", "Entries", "Bytes", "Quota"}, keysOf(first))
+		"DelCalls", "Invalidations", "Entries", "Bytes"}, keysOf(first))
 }
 
 func keysOf(m map[string]any) (names []string) {

@@ -13,7 +13,6 @@ const (
 	tooSmall     = 0.05 // of the lookups miss evicted keys
 	highFailures = 0.05
 	lowBound     = 0.9
-	fullQuota    = 15. / 16 // from here on, Sets of a namespace evict its older entries
 
 	// With fewer lookups or loads, their ratios do not count.
 	fewLookups = 100
@@ -24,14 +23,7 @@ const (
 func notesOf(r *report) []string {
 	s := r.recent()
 	notes := append([]string{}, notesOfUse(&s)...)
-	notes = append(notes, notesOfFaults(&s)...)
-	for _, n := range r.Namespaces {
-		if n.Quota > 0 && float64(n.Bytes) >= fullQuota*float64(n.Quota) {
-			notes = append(notes, fmt.Sprintf("Namespace %s has reached its quota of %v: "+
-				"its Sets evict its own entries.", n.Name, byteCount(n.Quota)))
-		}
-	}
-	return notes
+	return append(notes, notesOfFaults(&s)...)
 }
 
 // notesOfUse returns the notes about hits and loads.

@@ -44,15 +44,6 @@ func TestNotes(t *testing.T) {
 	few := &report{Stats: ringcache.Stats{GetCalls: 99, Misses: 99,
 		Loads: ringcache.LoadStats{Started: 9, Errors: 9}}}
 	require.Empty(t, notesOf(few), "too few to judge by")
-
-	full := healthy()
-	full.Namespaces = []namespace{
-		{Name: `"a"`, NamespaceStats: ringcache.NamespaceStats{Bytes: 15 << 16, Quota: 1 << 20}},
-		{Name: `"b"`, NamespaceStats: ringcache.NamespaceStats{Bytes: 15<<16 - 1, Quota: 1 << 20}},
-		{Name: `"c"`, NamespaceStats: ringcache.NamespaceStats{Bytes: 1 << 30}},
-	}
-	require.Equal(t, []string{`Namespace "a" has reached its quota of 1.0 MB: ` +
-		`its Sets evict its own entries.`}, notesOf(full))
 }
 
 func TestFormat(t *testing.T) {

@@ -86,7 +86,6 @@ func busy(t *testing.T) (*server, *ringcache.Cache) {
 			}
 		}
 	}
-	require.NoError(t, c.Namespace("tenant-2").SetQuota(32<<10))
 	traffic(200_000)
 	require.ErrorIs(t, c.Set([]byte("k"), make([]byte, 1<<20)), ringcache.ErrTooLarge)
 	s, h := pageOf(t, c, &reads, Options{})

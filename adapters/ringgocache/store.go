@@ -35,7 +35,7 @@ const (
 // when it is full. [New] returns a Store. It is safe for concurrent use. Its methods never wait
 // except for locks of the cache, so they ignore their contexts.
 type Store struct {
-	values  *ringcache.Namespace
+	values  *ringcache.Cache
 	options *store.Options
 	tags    tags
 }
@@ -46,7 +46,7 @@ var _ store.StoreInterface = (*Store)(nil)
 // not find values that another one set with tags. The options apply to each Set that does not
 // override them. A store takes 512 KB of the Go heap for the versions of tags. The caller still
 // owns the cache and closes it. New panics if namespace is nil.
-func New(namespace *ringcache.Namespace, options ...store.Option) *Store {
+func New(namespace *ringcache.Cache, options ...store.Option) *Store {
 	if namespace == nil {
 		panic("ringgocache: make store: namespace is nil")
 	}

@@ -107,7 +107,7 @@ func (s ringcacheStore) Moves() Moves {
 }
 
 // ringcacheSpace is a namespace of ringcache.
-type ringcacheSpace struct{ n *ringcache.Namespace }
+type ringcacheSpace struct{ n *ringcache.Cache }
 
 func (s ringcacheSpace) Set(k, v []byte) error            { return s.n.Set(k, v) }
 func (s ringcacheSpace) Get(dst, k []byte) ([]byte, bool) { return s.n.HasGet(dst, k) }

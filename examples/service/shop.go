@@ -36,7 +36,7 @@ const (
 type shop struct {
 	db       *database
 	cache    *ringcache.Cache
-	lists    *ringcache.Namespace
+	lists    *ringcache.Cache
 	products *ringcache.Typed[int64, product]
 	memo     *codec.Memoized[product]           // decodes products
 	load     ringcache.LoadFunc[int64, product] // loadProduct
@@ -70,9 +70,6 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		return nil, err
 	}
 	lists := cache.Namespace("lists")
-	if err := lists.SetQuota(int64(options.MaxBytes / 8)); err != nil { // products keep the rest
-		return nil, errors.Join(err, cache.Close())
-	}
 	s := &shop{
 		db:    db,
 		cache: cache,

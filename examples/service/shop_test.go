@@ -131,20 +131,6 @@ func TestShop_StartsEmptyWhileTheFileIsInUse(t *testing.T) {
 	require.False(t, first.products.Has(8))
 }
 
-func TestShop_ListsHaveAQuota(t *testing.T) {
-	cfg := testConfig(t)
-	s, err := openShop(nil, cfg, cfg.dir)
-	require.NoError(t, err)
-	defer s.cache.Close()
-	quota := s.lists.Stats().Quota
-	require.EqualValues(t, cfg.cacheMB<<20/8, quota)
-	list := []product{{Text: describe(1)}}
-	for category := range int64(50_000) {
-		require.NoError(t, s.cheap.Set(category, list))
-	}
-	require.LessOrEqual(t, s.lists.Stats().Bytes, quota)
-}
-
 // cachesInFiles reports whether there are any on this system.
 func cachesInFiles(t *testing.T) bool {
 	t.Helper()

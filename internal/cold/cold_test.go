@@ -384,7 +384,7 @@ func TestCold_DamagedKindElsewhereEndsCalls(t *testing.T) {
 		if by != nil {
 			g = ringtest.WithCold(g, by)
 		}
-		g.OnRemove = func(_, _ []byte, _ ringcache.RemovalReason) {}
+		g.OnRemove = func(ringcache.Removal) {}
 		c := ringtest.NewCache(g) // which the validator would not like
 		for name, call := range map[string]func(k []byte){
 			"CompareAndSwap": func(k []byte) { _, _ = c.CompareAndSwap(k, []byte("old"), []byte("new")) },

@@ -322,7 +322,7 @@ func TestCompression_NumbersOfDictionariesAreUsedAgain(t *testing.T) {
 func TestCompression_OnRemoveHasTheDictionary(t *testing.T) {
 	heard := ""
 	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, func(g *ringtest.Shape) {
-		g.OnRemove = func(_, v []byte, _ ringcache.RemovalReason) { heard = string(v) }
+		g.OnRemove = func(gone ringcache.Removal) { heard = string(gone.Value) }
 	})
 	p.SetPacked(t, ringtest.PackedKey, func() error {
 		return p.Set(ringtest.PackedKey, ringtest.PackedValue)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
@@ -12,7 +11,6 @@ import (
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // hooked is FlateCompressor, but the next Decompress calls before first, if that is not nil.
@@ -43,29 +41,30 @@ func (v *hookedValues) Decompress(dst, src []byte, size int) ([]byte, error) {
 // where the walk that drops such entries may have been already. A removal that needs its value
 // ends.
 func TestColdPart_InvalidatedWhileUnpacked(t *testing.T) {
-	for name, call := range map[string]func(space *ringcache.Namespace, k []byte){
-		"lookup":  func(space *ringcache.Namespace, k []byte) { space.HasGet(nil, k) },
-		"removal": func(space *ringcache.Namespace, k []byte) { space.GetAndDel(nil, k) },
+	for name, call := range map[string]func(space *ringcache.Cache, k []byte){
+		"lookup":  func(space *ringcache.Cache, k []byte) { space.HasGet(nil, k) },
+		"removal": func(space *ringcache.Cache, k []byte) { space.GetAndDel(nil, k) },
 	} {
 		t.Run(name, func(t *testing.T) { invalidateWhileUnpacked(t, call) })
 	}
 }
 
-func invalidateWhileUnpacked(t *testing.T, call func(space *ringcache.Namespace, k []byte)) {
+func invalidateWhileUnpacked(t *testing.T, call func(space *ringcache.Cache, k []byte)) {
 	by := &hooked{}
 	g := ringtest.WithCold(ringtest.Tiny(2, 1024, 256), by)
 	g.ByHand = true
 	c := ringtest.MustCache(t, g)
 	space := c.Namespace("space")
-	parts := testhook.OfNamespace(space)
-	bucketOf := func(k []byte) *store.Store {
-		return ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)).Store
+	bucketOf := func(of *ringcache.Cache, k []byte) *store.Store {
+		_, h := ringtest.KeyOf(of, k)
+		return ringtest.BucketOf(c, h).Store
 	}
-	other := bucketOf(parts.Entry) // its record stays in small, and keeps younger ones there
+	key := []byte("key")
+	own := bucketOf(space, key)
 	entries := 0
 	set := func(n int) {
 		for id := entries * 1000; n > 0; id++ {
-			if k := fmt.Append(nil, id); bucketOf(k) != other {
+			if k := fmt.Append(nil, id); bucketOf(c, k) == own {
 				n--
 				entries++
 				require.NoError(t, c.Set(k, ringtest.Text(id, 300)))
@@ -73,18 +72,14 @@ func invalidateWhileUnpacked(t *testing.T, call func(space *ringcache.Namespace,
 		}
 	}
 	set(40)
-	key := []byte("key")
-	for bucketOf(parts.AppendKey(nil, key)) == other {
-		key = append(key, '.')
-	}
 	require.NoError(t, space.Set(key, ringtest.PackedValue))
 	require.NotZero(t, ringtest.SinkAll(c))
-	kind, in := ringtest.Stored(c, parts.AppendKey(nil, key))
+	kind, in := ringtest.Stored(space, key)
 	require.Equal(t, [2]any{record.Packed, policy.Cold}, [2]any{kind, in})
 
 	require.True(t, space.Has(key))
 	by.before = func() {
-		assert.NoError(t, space.Invalidate())
+		space.Reset()
 		set(1) // the walk passes main, and comes to the first records of the cold ring
 	}
 	call(space, key)

@@ -3,23 +3,23 @@
 //
 // A record is a header, the key and the value. There are short headers and long ones, each with
 // room for no deadline, for one or for two. The short ones serve keys of up to 63 bytes with values
-// of up to 65,535, 32,767 or 16,383 bytes, and take 3, 7 or 11 bytes:
+// of up to 32,767, 16,383 or 8,191 bytes, and take 3, 7 or 11 bytes:
 //
 //	byte 0: dead (1 bit) | 0 | key length (6 bits)
-//	byte 1, 2: value length, little endian
+//	byte 1, 2: value length (15 bits), little endian | spaced
 //
 //	byte 0: dead (1 bit) | 1 | 1 | key length, the low 5 bits
-//	byte 1, 2: value length (15 bits), little endian | key length, the high bit
+//	byte 1, 2: value length (14 bits), little endian | key length, the high bit | spaced
 //	byte 3 to 6: expiry, little endian
 //
 //	byte 0: dead (1 bit) | 1 | 0 | 1 | key length, the low 4 bits
-//	byte 1, 2: value length (14 bits), little endian | key length, the high 2 bits
+//	byte 1, 2: value length (13 bits), little endian | key length, the high 2 bits | spaced
 //	byte 3 to 6: expiry, byte 7 to 10: last deadline, little endian
 //
 // The long ones serve all other records, and take 7, 11 or 15 bytes:
 //
-//	byte 0: dead (1 bit) | 1 | 0 | 0 | kind (4 bits): 0, 3 or 5, or 1, 2 or 4 with one deadline,
-//	        or 6 or 7 with two
+//	byte 0: dead (1 bit) | 1 | 0 | 0 | spaced | kind (3 bits): 0, 3 or 5, or 1, 2 or 4 with one
+//	        deadline, or 6 or 7 with two
 //	byte 1, 2: key length, byte 3 to 6: value length, little endian
 //	byte 7 to 10: expiry, byte 11 to 14: last deadline, little endian, if there is room for them
 //
@@ -30,11 +30,12 @@
 // record with two deadlines, reads postpone the expiry, but not beyond the last deadline
 // (Options.ExpireAfterAccess).
 //
+// A record is spaced, which one bit says, if its key begins with the generation of a namespace.
+//
 // Kind 2 is a negative entry, whose value is empty: a load found that the key has no value. Kinds
 // 3, 4 and 7 are packed: their values are encoded by package pack. Kind 5 is an internal entry of
-// the cache, which no user's key can reach. Kinds from 8 on are reserved for headers that carry
-// more. The dead bit is in the first byte, so that a single store sets it even if the header spans
-// two chunks.
+// the cache. The dead bit is in the first byte, so that a single store sets it even if the header
+// spans two chunks.
 package record
 
 import (
@@ -54,7 +55,7 @@ const (
 	MaxKey = 1<<16 - 1
 
 	maxShortKey   = 1<<6 - 1
-	maxShortValue = 1<<16 - 1 // half of it with a deadline, a quarter with two
+	maxShortValue = 1<<15 - 1 // half of it with a deadline, a quarter with two
 )
 
 const (
@@ -62,7 +63,7 @@ const (
 	longBit   = 0x40 // every form except the short one without a deadline
 	expiryBit = 0x20 // with longBit: the short form with one deadline
 	idleBit   = 0x10 // with longBit alone: the short form with two
-	kindMask  = 0x0f
+	kindMask  = 0x07
 
 	kindLong         = 0
 	kindLongExpiry   = 1
@@ -72,7 +73,8 @@ const (
 	kindInternal     = 5
 	kindLongIdle     = 6
 	kindPackedIdle   = 7
-	kinds            = 8
+
+	spacedShift = 4 // from Spaced to its bit in the first byte of a long header
 )
 
 // Deadlines is the number of deadlines that a record has room for.
@@ -109,7 +111,7 @@ func (t Times) putAt(buf *[MaxHeader]byte, at int) {
 	}
 }
 
-// Kind tells what the value of a record is.
+// Kind tells what the value of a record is, and whether the record is Spaced.
 type Kind uint8
 
 const (
@@ -117,10 +119,17 @@ const (
 	Negative             // nothing: the key is absent, except to loads
 	Packed               // what was set, compressed
 	Internal             // internal data of the cache, under a reserved key
+
+	// Spaced is a bit of a Kind: the key begins with the generation of a namespace. In the last byte
+	// of the lengths of a short header it is the highest bit.
+	Spaced Kind = 0x80
 )
 
+// Base returns the kind without Spaced.
+func (k Kind) Base() Kind { return k &^ Spaced }
+
 // IsUsers reports whether the record is an entry that a user has set.
-func (k Kind) IsUsers() bool { return k == Value || k == Packed }
+func (k Kind) IsUsers() bool { return k.Base() == Value || k.Base() == Packed }
 
 // Form is what all headers of a cache contain in addition to lengths and deadlines.
 type Form uint8
@@ -183,62 +192,62 @@ func (f Form) NegativeSize() int { return LongHeader + int(f) + ExpirySize }
 // InternalSize returns the size of the header of an internal record.
 func (f Form) InternalSize() int { return LongHeader + int(f) }
 
-// Put encodes the header of a live record into buf and returns the used part of buf. It leaves room
-// for a checksum, but does not write it.
-func (f Form) Put(buf *[MaxHeader]byte, klen, vlen int, t Times) []byte {
+// Put encodes the header of a live record with a value into buf and returns the used part of buf.
+// k is 0 or Spaced. It leaves room for a checksum, but does not write it.
+func (f Form) Put(buf *[MaxHeader]byte, k Kind, klen, vlen int, t Times) []byte {
 	n := f.HeaderSize(klen, vlen, t.Deadlines)
 	if isShort(klen, vlen, t.Deadlines) {
-		putShort(buf, klen, vlen, t.Deadlines)
+		putShort(buf, k, klen, vlen, t.Deadlines)
 	} else {
-		putLong(buf, [...]byte{kindLong, kindLongExpiry, kindLongIdle}[t.Deadlines], klen, vlen)
+		putLong(buf, [...]byte{kindLong, kindLongExpiry, kindLongIdle}[t.Deadlines], k, klen, vlen)
 	}
 	t.putAt(buf, n-t.Deadlines.size())
 	return buf[:n]
 }
 
 // putShort encodes a short header up to its deadlines.
-func putShort(buf *[MaxHeader]byte, klen, vlen int, d Deadlines) {
+func putShort(buf *[MaxHeader]byte, k Kind, klen, vlen int, d Deadlines) {
 	switch d {
 	case Timeless:
 		buf[0] = byte(klen)
 	case Timed:
 		buf[0] = longBit | expiryBit | byte(klen&0x1f)
-		vlen |= klen >> 5 << 15
+		vlen |= klen >> 5 << 14
 	case Idle:
 		buf[0] = longBit | idleBit | byte(klen&0x0f)
-		vlen |= klen >> 4 << 14
+		vlen |= klen >> 4 << 13
 	}
-	binary.LittleEndian.PutUint16(buf[1:], uint16(vlen))
+	binary.LittleEndian.PutUint16(buf[1:], uint16(vlen)|uint16(k&Spaced)<<8)
 }
 
 // PackedSize returns the size of the header of a packed record.
 func (f Form) PackedSize(d Deadlines) int { return LongHeader + int(f) + d.size() }
 
-// PutPacked encodes the header of a packed record into buf and returns it.
-func (f Form) PutPacked(buf *[MaxHeader]byte, klen, vlen int, t Times) []byte {
+// PutPacked encodes the header of a packed record into buf and returns it. k is as in Put.
+func (f Form) PutPacked(buf *[MaxHeader]byte, k Kind, klen, vlen int, t Times) []byte {
 	n := f.PackedSize(t.Deadlines)
-	putLong(buf, [...]byte{kindPacked, kindPackedExpiry, kindPackedIdle}[t.Deadlines], klen, vlen)
+	putLong(buf, [...]byte{kindPacked, kindPackedExpiry, kindPackedIdle}[t.Deadlines], k, klen, vlen)
 	t.putAt(buf, n-t.Deadlines.size())
 	return buf[:n]
 }
 
-// PutNegative encodes the header of a negative entry into buf and returns it.
-func (f Form) PutNegative(buf *[MaxHeader]byte, klen int, expiry uint32) []byte {
+// PutNegative encodes the header of a negative entry into buf and returns it. k is as in Put.
+func (f Form) PutNegative(buf *[MaxHeader]byte, k Kind, klen int, expiry uint32) []byte {
 	n := f.NegativeSize()
-	putLong(buf, kindNegative, klen, 0)
+	putLong(buf, kindNegative, k, klen, 0)
 	binary.LittleEndian.PutUint32(buf[n-ExpirySize:], expiry)
 	return buf[:n]
 }
 
-// PutInternal encodes the header of an internal record into buf and returns it.
+// PutInternal encodes the header of an internal record, which is spaced, into buf and returns it.
 func (f Form) PutInternal(buf *[MaxHeader]byte, klen, vlen int) []byte {
-	putLong(buf, kindInternal, klen, vlen)
+	putLong(buf, kindInternal, Spaced, klen, vlen)
 	return buf[:f.InternalSize()]
 }
 
 // putLong encodes a long header up to its expiry.
-func putLong(buf *[MaxHeader]byte, kind byte, klen, vlen int) {
-	buf[0] = longBit | kind
+func putLong(buf *[MaxHeader]byte, kind byte, k Kind, klen, vlen int) {
+	buf[0] = longBit | byte(k&Spaced)>>spacedShift | kind
 	binary.LittleEndian.PutUint16(buf[1:], uint16(klen))
 	binary.LittleEndian.PutUint32(buf[3:], uint32(vlen))
 }
@@ -251,10 +260,10 @@ func (f Form) MinDead() int { return ShortHeader + int(f) }
 func (f Form) PutDead(buf *[MaxHeader]byte, n int) []byte {
 	b := buf[:f.MinDead()]
 	if vlen := n - len(b); vlen <= maxShortValue {
-		f.Put(buf, 0, vlen, Times{})
+		f.Put(buf, Value, 0, vlen, Times{})
 	} else {
 		b = buf[:LongHeader+int(f)]
-		putLong(buf, kindLong, 0, n-len(b))
+		putLong(buf, kindLong, Value, 0, n-len(b))
 	}
 	Kill(b)
 	return b
@@ -263,13 +272,14 @@ func (f Form) PutDead(buf *[MaxHeader]byte, n int) []byte {
 // PutValueLen changes the value's length in the header h at the beginning of b, which contains the
 // whole header. The new length must have a header of the same form.
 func (h Header) PutValueLen(b []byte, vlen int) {
+	spaced := int(h.Kind&Spaced) << 8
 	switch {
 	case b[0]&longBit == 0:
-		binary.LittleEndian.PutUint16(b[1:], uint16(vlen))
+		binary.LittleEndian.PutUint16(b[1:], uint16(vlen|spaced))
 	case b[0]&expiryBit != 0:
-		binary.LittleEndian.PutUint16(b[1:], uint16(vlen|h.KeyLen>>5<<15))
+		binary.LittleEndian.PutUint16(b[1:], uint16(vlen|h.KeyLen>>5<<14|spaced))
 	case b[0]&idleBit != 0:
-		binary.LittleEndian.PutUint16(b[1:], uint16(vlen|h.KeyLen>>4<<14))
+		binary.LittleEndian.PutUint16(b[1:], uint16(vlen|h.KeyLen>>4<<13|spaced))
 	default:
 		binary.LittleEndian.PutUint32(b[3:], uint32(vlen))
 	}
@@ -290,7 +300,7 @@ func (h Header) Sum(content, seed uint64) uint32 {
 	case Idle:
 		kind |= 1 << 36
 	}
-	switch h.Kind {
+	switch h.Kind.Base() {
 	case Negative:
 		kind |= 2
 	case Packed:
@@ -298,6 +308,7 @@ func (h Header) Sum(content, seed uint64) uint32 {
 	case Internal:
 		kind |= 1 << 35
 	}
+	kind |= uint64(h.Kind&Spaced) << 30
 	return max(uint32(mix(x, kind^0x9e3779b97f4a7c15)>>32), 1)
 }
 
@@ -327,7 +338,7 @@ func (f Form) ParseShort(b []byte) (h Header, ok bool) {
 		Size:     ShortHeader + int(f),
 		KeyLen:   int(w & maxShortKey),
 		ValueLen: int(w >> 8 & maxShortValue),
-		Lifetime: Lifetime{Dead: w&deadBit != 0},
+		Lifetime: Lifetime{Dead: w&deadBit != 0, Kind: Kind(w>>16) & Spaced},
 	}, w&longBit == 0
 }
 
@@ -344,18 +355,19 @@ func (f Form) ParseTimed(b []byte) (h Header, ok bool) {
 	}
 	return Header{
 		Size:     ShortHeader + int(f) + d.size(),
-		KeyLen:   int(w&(1<<(low&31)-1) | w&0xffffff>>((18+low)&31)<<(low&31)),
-		ValueLen: int(w >> 8 & (1<<((10+low)&31) - 1)),
+		KeyLen:   int(w&(1<<(low&31)-1) | w&0x7fffff>>((17+low)&31)<<(low&31)),
+		ValueLen: int(w >> 8 & (1<<((9+low)&31) - 1)),
 		Lifetime: Lifetime{
 			Expiry:    binary.LittleEndian.Uint32(b[ShortHeader+int(f):]),
 			Dead:      w&deadBit != 0,
 			Deadlines: d,
+			Kind:      Kind(w>>16) & Spaced,
 		},
 	}, w&longBit != 0 && w&(expiryBit|idleBit) != 0
 }
 
 // Parse decodes the header at the start of b. It reports false if b is too short for the header, or
-// the header is of an unknown kind.
+// is none.
 func (f Form) Parse(b []byte) (h Header, ok bool) {
 	var buf [MaxHeader]byte
 	n := copy(buf[:], b)
@@ -393,6 +405,8 @@ func (f Form) parseLong(b *[MaxHeader]byte) (h Header, ok bool) {
 		h.Expiry = binary.LittleEndian.Uint32(b[h.Size:])
 		h.Size += h.Deadlines.size()
 	}
+	isNegative := h.Kind == Negative
+	h.Kind |= Kind(b[0]<<spacedShift) & Spaced
 	// An int of 32 bits cannot hold every length.
-	return h, kind < kinds && h.ValueLen >= 0 && !(h.Kind == Negative && h.ValueLen > 0)
+	return h, h.ValueLen >= 0 && !(isNegative && h.ValueLen > 0)
 }

@@ -18,12 +18,17 @@ var someTimes = []Times{
 // written, with the fewest bytes that the form allows.
 func TestPut_EveryFormIsParsed(t *testing.T) {
 	for _, klen := range []int{0, 1, 31, 32, 33, 62, 63, 64, 255, 256, MaxKey} {
-		for _, vlen := range []int{0, 1, 255, 256, 16383, 16384, 32766, 32767, 32768, 65534, 65535,
-			65536, 1 << 24} {
-			for _, times := range someTimes {
+		for _, vlen := range []int{0, 1, 255, 256, 8191, 8192, 16383, 16384, 32766, 32767, 32768,
+			65535, 1 << 24} {
+			for i, times := range append(someTimes, someTimes...) {
 				var buf [MaxHeader]byte
-				b := Plain.Put(&buf, klen, vlen, times)
+				kind := Value
+				if i >= len(someTimes) {
+					kind = Spaced
+				}
+				b := Plain.Put(&buf, kind, klen, vlen, times)
 				want := Header{Size: len(b), KeyLen: klen, ValueLen: vlen}
+				want.Kind = kind
 				want.Expiry, want.Deadlines = times.Expiry, times.Deadlines
 				require.Equal(t, Plain.HeaderSize(klen, vlen, times.Deadlines), len(b), "%+v", want)
 				got, ok := Plain.Parse(b)
@@ -62,20 +67,12 @@ func TestHeaderSize_ExpiryCost(t *testing.T) {
 	}
 }
 
-func TestParse_UnknownKindIsRefused(t *testing.T) {
-	for kind := byte(kinds); kind <= kindMask; kind++ {
-		b := [MaxHeader]byte{longBit | kind, 1, 0, 1}
-		_, ok := Plain.Parse(b[:])
-		require.False(t, ok, "kind %d", kind)
-	}
-}
-
 func TestPutNegative_IsParsed(t *testing.T) {
 	for _, klen := range []int{0, 1, 63, 64, MaxKey} {
 		var buf [MaxHeader]byte
-		b := Plain.PutNegative(&buf, klen, 7)
+		b := Plain.PutNegative(&buf, Spaced, klen, 7)
 		want := Header{Size: Plain.NegativeSize(), KeyLen: klen}
-		want.Deadlines, want.Kind, want.Expiry = Timed, Negative, 7
+		want.Deadlines, want.Kind, want.Expiry = Timed, Negative|Spaced, 7
 		got, ok := Plain.Parse(b)
 		require.True(t, ok)
 		require.Equal(t, want, got)
@@ -96,7 +93,7 @@ func TestPutInternal_IsParsed(t *testing.T) {
 			got, ok := form.Parse(b)
 			require.True(t, ok)
 			want := Header{Size: form.InternalSize(), KeyLen: klen, ValueLen: 8}
-			want.Kind = Internal
+			want.Kind = Internal | Spaced
 			require.Equal(t, want, got)
 			plain := want
 			plain.Kind = Value
@@ -138,7 +135,7 @@ func TestPutValueLen_LeavesTheRest(t *testing.T) {
 		for _, times := range someTimes {
 			for _, lens := range [][2]int{{0, 1}, {32_000, 5}, {100, 32_767}, {70_000, 1 << 20}} {
 				var buf [MaxHeader]byte
-				b := Plain.Put(&buf, klen, lens[0], times)
+				b := Plain.Put(&buf, Kind(klen)<<7, klen, lens[0], times)
 				want, _ := Plain.Parse(b)
 				if Plain.HeaderSize(klen, lens[1], times.Deadlines) != want.Size {
 					continue
@@ -158,15 +155,17 @@ func TestPutPacked_EveryTimesAreParsed(t *testing.T) {
 	sums := map[uint32]bool{}
 	for _, times := range someTimes {
 		var buf [MaxHeader]byte
-		b := Checked.PutPacked(&buf, 20, 300, times)
+		b := Checked.PutPacked(&buf, Spaced, 20, 300, times)
 		require.Len(t, b, Checked.PackedSize(times.Deadlines))
 		got, ok := Checked.Parse(b)
 		require.True(t, ok)
 		want := Header{Size: len(b), KeyLen: 20, ValueLen: 300}
-		want.Kind, want.Expiry, want.Deadlines = Packed, times.Expiry, times.Deadlines
+		want.Kind, want.Expiry, want.Deadlines = Packed|Spaced, times.Expiry, times.Deadlines
 		require.Equal(t, want, got)
 		require.Equal(t, LongHeader, got.SumAt())
 		sums[got.Sum(1, 2)] = true
+		got.Kind = Packed
+		require.False(t, sums[got.Sum(1, 2)], "a checksum tells what is spaced")
 	}
 	require.Len(t, sums, len(someTimes))
 }

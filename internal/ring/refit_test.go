@@ -38,7 +38,7 @@ func TestRing_RefitKeepsRecordsWhole(t *testing.T) {
 		var buf [record.MaxHeader]byte
 		l := live{value: make([]byte, n)}
 		times := record.Times{Deadlines: record.Deadlines(rnd.IntN(3))}
-		l.pos = r.Append(record.Plain.Put(&buf, 1, n, times), []byte{7}, l.value)
+		l.pos = r.Append(record.Plain.Put(&buf, record.Value, 1, n, times), []byte{7}, l.value)
 		h := header(l.pos)
 		r.Count(1, h.Total(), h.HasExpiry())
 		write(&l, h)

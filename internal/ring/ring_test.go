@@ -61,7 +61,7 @@ func (q *queue) append(n, limit int) {
 	}
 	require.NoError(q.t, q.ring.Extend(uint64(n), limit))
 	var buf [record.MaxHeader]byte
-	header := record.Plain.Put(&buf, len(k), len(v), record.Times{})
+	header := record.Plain.Put(&buf, record.Value, len(k), len(v), record.Times{})
 	at := q.ring.Head()
 	require.Equal(q.t, at, q.ring.Append(header, k, v))
 	q.note(append(append(bytes.Clone(header), k...), v...))
@@ -241,7 +241,7 @@ func TestRing_HeaderOfMoreThanTheRingHolds(t *testing.T) {
 	pos := q.ring.Head() - left
 	for n, want := range map[int]bool{left - 10: true, left - 6: true, left - 5: false, 1000: false} {
 		var buf [record.MaxHeader]byte
-		q.ring.Write(pos, record.Plain.Put(&buf, 3, n, record.Times{}))
+		q.ring.Write(pos, record.Plain.Put(&buf, record.Value, 3, n, record.Times{}))
 		_, ok := q.ring.Header(pos)
 		require.Equal(t, want, ok, "%d bytes", n)
 		_, ok = q.ring.AnyHeader(pos)

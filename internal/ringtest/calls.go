@@ -43,6 +43,10 @@ func EveryCall() []Call {
 		}},
 		{"Del", func(c *ringcache.Cache, k, _ []byte) { c.Del(k) }},
 		{"DeleteExpired", func(c *ringcache.Cache, _, _ []byte) { c.DeleteExpired() }},
+		{"DropNamespace", func(c *ringcache.Cache, k, _ []byte) {
+			c.Namespace(string(k))
+			_ = c.DropNamespace(string(k))
+		}},
 		{"Get", func(c *ringcache.Cache, k, v []byte) { c.Get(make([]byte, 0, len(v)), k) }},
 		{"GetAndDel", func(c *ringcache.Cache, k, _ []byte) { c.GetAndDel(nil, k) }},
 		{"GetBatch", func(c *ringcache.Cache, k, v []byte) {
@@ -158,11 +162,18 @@ func storeCalls(
 	}
 }
 
-// ViewCalls returns a call of each method of a namespace and of a typed view in it.
+// ViewCalls returns a call of each method of a namespace, except those about namespaces, and of a
+// typed view in it.
 func ViewCalls() (all []Call) {
-	space := func(c *ringcache.Cache) *ringcache.Namespace { return c.Namespace("space") }
-	for name, do := range storeCalls(func(c *ringcache.Cache) Calls { return space(c) }) {
-		all = append(all, Call{"Namespace." + name, do})
+	space := func(c *ringcache.Cache) *ringcache.Cache { return c.Namespace("space") }
+	for _, call := range EveryCall() {
+		switch call.Name {
+		case "Namespace", "Namespaces", "DropNamespace":
+		default:
+			all = append(all, Call{"Namespace." + call.Name, func(c *ringcache.Cache, k, v []byte) {
+				call.Do(space(c), k, v)
+			}})
+		}
 	}
 	view := reflect.TypeFor[*ringcache.Typed[string, []byte]]()
 	for name, do := range storeCalls(func(c *ringcache.Cache) Calls {
@@ -172,16 +183,7 @@ func ViewCalls() (all []Call) {
 			all = append(all, Call{"Typed." + name, do})
 		}
 	}
-	return append(all,
-		Call{"Namespace.Invalidate", func(c *ringcache.Cache, _, _ []byte) { _ = space(c).Invalidate() }},
-		Call{"Namespace.SetQuota", func(c *ringcache.Cache, k, _ []byte) {
-			_ = space(c).SetQuota(int64(len(k)))
-		}},
-		Call{"Namespace.Drop", func(c *ringcache.Cache, k, _ []byte) {
-			_ = c.Namespace(string(k)).Drop()
-		}},
-		Call{"Namespace.Stats", func(c *ringcache.Cache, _, _ []byte) { space(c).Stats() }},
-	)
+	return all
 }
 
 // HangLimit is what a call may take before it is said to hang.

@@ -280,7 +280,7 @@ func (p *PackedCache) Queue(t testing.TB, k []byte) {
 
 // Stored returns how the cache has a key, without a trace.
 func Stored(c *ringcache.Cache, k []byte) (record.Kind, policy.Ring) {
-	h := Shared(c).Hash(k)
+	k, h := KeyOf(c, k)
 	b := BucketOf(c, h)
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -288,7 +288,7 @@ func Stored(c *ringcache.Cache, k []byte) (record.Kind, policy.Ring) {
 	if !b.Find(&f, k, h) {
 		return 0, NoRing
 	}
-	return f.Kind, index.Ring(f.Slot)
+	return f.Kind.Base(), index.Ring(f.Slot)
 }
 
 // NamedCompressor has an ID of a test's.

@@ -25,6 +25,11 @@ func Arena(c *ringcache.Cache) *sync.Mutex { return testhook.PartsOf(c).Arena }
 // Mask returns the mask of the hash bits that choose a small bucket.
 func Mask(c *ringcache.Cache) *uint64 { return testhook.PartsOf(c).Mask }
 
+// KeyOf returns the key under which the buckets have a key of a cache, and its hash.
+func KeyOf(c *ringcache.Cache, k []byte) (raw []byte, hash uint64) {
+	return testhook.PartsOf(c).Key(k)
+}
+
 // Nth returns a bucket by number: the small ones come first.
 func Nth(c *ringcache.Cache, i int) Bucket { return testhook.PartsOf(c).Bucket(i) }
 
@@ -65,13 +70,14 @@ func Change(c *ringcache.Cache, bucket int, fn func(s *store.Store)) {
 			}
 			e.Value = v
 		}
-		c.Options().OnRemove(e.Key, e.Value, ringcache.RemovalReason(e.Reason))
+		c.Options().OnRemove(ringcache.Removal{
+			Key: e.Key, Value: e.Value, Reason: ringcache.RemovalReason(e.Reason)})
 	}
 }
 
 // Write stores a short record with the expiry and of the kind that w has.
 func Write(c *ringcache.Cache, w store.Write) (err error) {
-	w.Hash = Shared(c).Hash(w.Key)
+	w.Hash = Shared(c).HashOf(w.Key, w.Kind)
 	w.Measure(Shared(c))
 	Change(c, int(BucketOf(c, w.Hash).Number), func(s *store.Store) {
 		s.MoveHomes()

@@ -32,14 +32,14 @@ func LoaderCache(t testing.TB) *ringcache.Cache { return MustCache(t, Tiny(4, 10
 
 // IsNegative reports whether a load has found that the key has no value.
 func IsNegative(c *ringcache.Cache, k []byte) bool {
-	h := Shared(c).Hash(k)
+	k, h := KeyOf(c, k)
 	for _, b := range []Bucket{BucketOf(c, h), LargeBucketOf(c, h)} {
 		b.Mu.Lock()
 		var f store.Found
 		found := b.Find(&f, k, h)
 		b.Mu.Unlock()
 		if found {
-			return f.Kind == record.Negative && !Shared(c).Expired(f.Expiry)
+			return f.Kind.Base() == record.Negative && !Shared(c).Expired(f.Expiry)
 		}
 	}
 	return false

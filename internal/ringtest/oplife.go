@@ -133,13 +133,17 @@ func (l *Life) bytesOf(s Stamp) []byte {
 }
 
 // departed is the cache's OnRemove. It keeps the first error of depart as the complaint.
-func (r *Runner) departed(k, v []byte, reason ringcache.RemovalReason) {
+func (r *Runner) departed(gone ringcache.Removal) {
 	if r.reading {
-		r.later = append(r.later, func() { r.departed(k, v, reason) })
+		r.later = append(r.later, func() { r.departed(gone) })
 		return
 	}
-	if err := r.depart(k, v, reason); err != nil && r.complaint == nil {
-		r.complaint = fmt.Errorf("OnRemove is told of %d bytes for reason %s: %w", len(v), reason, err)
+	if gone.Namespace != "" && r.complaint == nil {
+		r.complaint = fmt.Errorf("OnRemove is told of namespace %q", gone.Namespace)
+	}
+	if err := r.depart(gone.Key, gone.Value, gone.Reason); err != nil && r.complaint == nil {
+		r.complaint = fmt.Errorf("OnRemove is told of %d bytes for reason %s: %w",
+			len(gone.Value), gone.Reason, err)
 	}
 }
 

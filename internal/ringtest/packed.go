@@ -76,8 +76,8 @@ func NewPackedCache(t testing.TB, by ringcache.Compressor, shape func(g *Shape))
 	g := WithCold(Tiny(1, 1024, 256), by)
 	g.ByHand = true
 	g.Elapsed = func() time.Duration { return p.Now }
-	g.OnRemove = func(k, v []byte, reason ringcache.RemovalReason) {
-		p.Left = append(p.Left, Departure{string(k), string(v), reason})
+	g.OnRemove = func(gone ringcache.Removal) {
+		p.Left = append(p.Left, Departure{string(gone.Key), string(gone.Value), gone.Reason})
 	}
 	if shape != nil {
 		shape(&g)

@@ -202,7 +202,7 @@ func (s typedStore) Keys() iter.Seq[[]byte] {
 }
 
 // newTypedStore returns a typed view as a store.
-func newTypedStore[Of *ringcache.Cache | *ringcache.Namespace](of Of, prefix string) Calls {
+func newTypedStore(of *ringcache.Cache, prefix string) Calls {
 	return typedStore{ringcache.NewTyped[string](of, codec.Bytes[[]byte](),
 		ringcache.TypedOptions{Prefix: prefix})}
 }

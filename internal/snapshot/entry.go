@@ -7,13 +7,16 @@ const (
 	metaFreq     = 3 // its frequency
 	metaExpiry   = 4 // an expiry follows the lengths
 	metaNegative = 8
-	metaInternal = 16 // it has no expiry
 	metaUntil    = 32 // the end of the idle time follows the expiry
-	metaUnknown  = 0xc0
+	metaSpaced   = 64
+	metaUnknown  = 0x90
 )
 
 // maxPrefix is the maximum number of bytes before the key of an entry.
 const maxPrefix = 1 + 3 + binary.MaxVarintLen64 + 2*8
+
+// generationSize is the length of a generation.
+const generationSize = 8
 
 // Entry describes an entry, except for its key and value.
 type Entry struct {
@@ -23,7 +26,7 @@ type Entry struct {
 	Until    int64 // end of its idle time, likewise; 0: it has none
 	Freq     int
 	Negative bool
-	Internal bool // data of the cache itself
+	Spaced   bool // the key begins with the generation of a namespace
 }
 
 // EntrySize returns the maximum size of the entry for a record of this length.
@@ -41,8 +44,8 @@ func AppendEntry(b []byte, e Entry) []byte {
 	if e.Negative {
 		meta |= metaNegative
 	}
-	if e.Internal {
-		meta |= metaInternal
+	if e.Spaced {
+		meta |= metaSpaced
 	}
 	b = append(b, meta)
 	b = binary.AppendUvarint(b, uint64(e.KeyLen))
@@ -64,7 +67,7 @@ func ParseEntry(b []byte) (e Entry, at int, ok bool) {
 	}
 	meta := b[0]
 	klen, kn := uvarint(b[1:])
-	isOdd := meta&metaInternal != 0 && meta&(metaExpiry|metaUntil|metaNegative) != 0
+	isOdd := meta&metaSpaced != 0 && klen < generationSize
 	if kn <= 0 || klen > maxKey || meta&metaUnknown != 0 || isOdd {
 		return e, 0, false
 	}
@@ -75,7 +78,7 @@ func ParseEntry(b []byte) (e Entry, at int, ok bool) {
 	}
 	at += vn
 	e = Entry{KeyLen: int(klen), ValueLen: int(vlen), Freq: int(meta & metaFreq),
-		Negative: meta&metaNegative != 0, Internal: meta&metaInternal != 0}
+		Negative: meta&metaNegative != 0, Spaced: meta&metaSpaced != 0}
 	for _, t := range [...]struct {
 		meta byte
 		time *int64

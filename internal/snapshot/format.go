@@ -1,8 +1,8 @@
 // Package snapshot defines the format of a snapshot, the content of a cache in a file or a stream.
 // It deals with bytes and readers, not with caches and files.
 //
-// A snapshot is a header, blocks in any order, and an end mark, which is a block
-// too. All numbers are little endian, on every platform.
+// A snapshot is a header, blocks in any order, those of names first, and an end mark, which is a
+// block too. All numbers are little endian, on every platform.
 //
 //	header 136  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 |
 //	            bound 8 | entries 8 | bytes 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
@@ -10,6 +10,7 @@
 //	block   56  "rblk" | kind 1, rank 1, 0 2 | id 4 | entries 4 | length 8 | unpacked 8 |
 //	            unread 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
 //	end    160  blocks 8 | entries 8 | flags 8 | a copy of the header (the body of an end mark)
+//	names       the names of namespaces: entries whose values are generations of 8 bytes
 //	entry       meta 1 | length of key, of value (uvarints) | expiry 8, end of the idle time 8,
 //	            where meta says so | key | value
 //
@@ -144,6 +145,7 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 const (
 	kindEntries = 1
 	kindEnd     = 2
+	kindNames   = 3
 )
 
 // BlockHeader is the header of a block, which precedes its body.
@@ -202,7 +204,7 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 		sum:     binary.LittleEndian.Uint64(b[40:]),
 	}
 	isEnd := h.Kind == kindEnd && h.Length == endSize && h.Size == endSize
-	known := isEnd || h.Kind == kindEntries && h.Rank < Ranks
+	known := isEnd || (h.Kind == kindEntries || h.Kind == kindNames) && h.Rank < Ranks
 	isPacked := h.Size != h.Length
 	isTooFull := uint64(h.Entries)*MinEntry > h.Size || h.Unread > h.Size
 	if !known || h.Length > math.MaxInt64/2 || !isEnd && isTooFull ||
@@ -246,8 +248,13 @@ func (b *Block) Add(from, freq int) {
 // Finish completes the block and returns the bytes to write, which are valid until the next
 // call with the same p. The body is packed if that makes it at least an eighth smaller.
 func (b *Block) Finish(rank int, id uint32, salt uint64, p *Packer) []byte {
+	return b.finish(kindEntries, rank, id, salt, p)
+}
+
+// finish is Finish for a block of a kind.
+func (b *Block) finish(kind uint8, rank int, id uint32, salt uint64, p *Packer) []byte {
 	size := len(b.Bytes) - BlockHeaderSize
-	h := BlockHeader{Kind: kindEntries, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries),
+	h := BlockHeader{Kind: kind, Rank: uint8(rank), ID: id, Entries: uint32(b.Entries),
 		Size: uint64(size), Unread: uint64(b.Unread)}
 	out := b.Bytes
 	if size >= leastPacked && size <= MaxBlock && p.pack(out) {

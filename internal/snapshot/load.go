@@ -44,7 +44,7 @@ func (c *Contents) Load(
 		for b := take(nil, false); b != nil; {
 			var err error
 			damaged := false
-			if b.Size <= most {
+			if b.Size <= most && !b.IsNames() {
 				var body []byte
 				if body, err = c.body(b, &buf); err != nil {
 					damaged = true

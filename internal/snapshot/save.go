@@ -43,6 +43,7 @@ type Saver struct {
 	Stream   io.Writer   // for one worker
 	Header   Header
 	Passes   []Pass
+	Names    map[string]uint64 // generations of namespaces
 	Parts    int
 	Size     func(part int) int // approximate number of entries of a part
 	Partial  bool               // the end of the context is not an error once something is saved
@@ -103,6 +104,9 @@ func (s *Saver) Run(workers int) error {
 			all[i].Blocks[rank].Reset()
 		}
 		all[i].step = s.Step(all[i])
+	}
+	if err := s.writeNames(all[0]); err != nil {
+		return err
 	}
 	for _, p := range s.Passes {
 		s.pass(all, p)
@@ -240,7 +244,10 @@ func (w *Worker) flush() error {
 }
 
 // Write writes a block, and empties it.
-func (w *Worker) Write(b *Block, rank int) error {
+func (w *Worker) Write(b *Block, rank int) error { return w.writeKind(b, kindEntries, rank) }
+
+// writeKind is Write for a block of a kind.
+func (w *Worker) writeKind(b *Block, kind uint8, rank int) error {
 	if b.Entries == 0 {
 		return nil
 	}
@@ -249,8 +256,8 @@ func (w *Worker) Write(b *Block, rank int) error {
 	if id >= math.MaxUint32 {
 		return fmt.Errorf("%d blocks are too many, at most %d are allowed", id, uint32(math.MaxUint32))
 	}
-	s.entries.Add(uint64(b.Entries))
-	err := s.put(b.Finish(rank, uint32(id), s.Header.Salt, &w.packer))
+	s.entries.Add(uint64(b.Entries)) // names too
+	err := s.put(b.finish(kind, rank, uint32(id), s.Header.Salt, &w.packer))
 	b.Reset()
 	return err
 }

@@ -35,7 +35,7 @@ func TestEntry_RoundTrip(t *testing.T) {
 	for _, e := range []Entry{
 		{}, {KeyLen: 1, ValueLen: 1}, {KeyLen: 127, ValueLen: 128, Freq: 3}, {KeyLen: maxKey},
 		{KeyLen: 300, ValueLen: 70_000, Expiry: 1 << 40, Freq: 1}, {Negative: true, Expiry: 5},
-		{KeyLen: 20, ValueLen: 8, Freq: 2, Internal: true},
+		{KeyLen: 20, ValueLen: 8, Freq: 2, Spaced: true},
 	} {
 		b := AppendEntry(nil, e)
 		at := len(b)

@@ -40,14 +40,17 @@ type place struct {
 // their keys.
 func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error) {
 	live = map[place]uint64{}
-	internals := 0
+	spaced, internals := 0, 0
 	for in := range b.inUse() {
 		r := b.Ring(in)
 		err := checkRing(r, func(pos uint64, hd record.Header) error {
 			if hd.Dead {
 				return nil
 			}
-			if hd.Kind == record.Internal {
+			if hd.Kind&record.Spaced != 0 {
+				spaced++
+			}
+			if hd.Kind.Base() == record.Internal {
 				internals++
 			}
 			hash := b.keyHash(r, pos, hd)
@@ -68,8 +71,9 @@ func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error)
 			return nil, fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", in)
 		}
 	}
-	if internals != int(b.internals) {
-		return nil, fmt.Errorf("I7: counts %d records of the cache's own, has %d", b.internals, internals)
+	if internals != int(b.internals) || spaced != int(b.spaced) {
+		return nil, fmt.Errorf("I7: counts %d records of namespaces, %d of the cache's own; has %d, %d",
+			b.spaced, b.internals, spaced, internals)
 	}
 	return live, nil
 }
@@ -130,11 +134,11 @@ func (b *Store) checkCold() error {
 	}
 	for in := range b.inUse() {
 		err := checkRing(b.Ring(in), func(pos uint64, hd record.Header) error {
-			switch {
-			case hd.Dead || hd.Kind == record.Value:
-			case hd.Kind == record.Packed && in != policy.Cold:
+			switch kind := hd.Kind.Base(); {
+			case hd.Dead || kind == record.Value:
+			case kind == record.Packed && in != policy.Cold:
 				return fmt.Errorf("I16: a packed record in ring %d", in)
-			case hd.Kind == record.Negative && in.IsCold():
+			case kind == record.Negative && in.IsCold():
 				return fmt.Errorf("I16: a negative entry in ring %d", in)
 			}
 			return nil
@@ -157,7 +161,7 @@ func (b *Store) checkCold() error {
 // countUses counts the live packed records of each dictionary.
 func (c *coldPart) countUses() (n cold.Uses) {
 	_ = checkRing(c.store(), func(pos uint64, hd record.Header) error {
-		if hd.Kind == record.Packed && !hd.Dead {
+		if hd.Kind.Base() == record.Packed && !hd.Dead {
 			if dict := c.dictNumber(pos, hd); dict < pack.Dicts {
 				n[dict]++
 			}

@@ -112,7 +112,7 @@ func (b *Store) shapeCold() {
 // no room for the record, which the caller must drop then.
 func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	n := hd.Total()
-	if !b.cold.on || hd.Kind != record.Value {
+	if !b.cold.on || hd.Kind.Base() != record.Value {
 		return false
 	}
 	to, ok := b.makeColdRoom(n)
@@ -278,7 +278,7 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
 	q, s := b.cold.queue(), b.cold.store()
-	header := b.Form.PutPacked(&buf, len(key), len(packed), q.Times(q.Tail, hd))
+	header := b.Form.PutPacked(&buf, hd.Kind, len(key), len(packed), q.Times(q.Tail, hd))
 	pos := s.Append(header, key, packed)
 	b.cold.uses[packed[0]]++ // (I16)
 	n := len(header) + len(key) + len(packed)
@@ -300,7 +300,7 @@ func (c Cold) Read(
 	if touch && !index.WasRead(f.Slot) {
 		index.MarkRead(f.Group.At(f.I), f.Slot)
 	}
-	if f.Kind == record.Packed {
+	if f.Kind.Base() == record.Packed {
 		d = b.Shared.Compression.DictOf(dst)
 	}
 	return dst, d, true
@@ -355,6 +355,7 @@ type waiting struct {
 	pos    uint64
 	key    []byte
 	value  []byte
+	kind   record.Kind
 	hash   uint64
 	total  int
 	packed []byte // nil: it stays as it is
@@ -390,7 +391,7 @@ func (c Cold) Pack(batch *ColdBatch) {
 		from := len(batch.Packed)
 		batch.Packed = z.Pack(batch.Packed, w.value, w.total)
 		w.packed = batch.Packed[from:len(batch.Packed):len(batch.Packed)]
-		w.hash = b.Shared.Hash(w.key)
+		w.hash = b.Shared.HashOf(w.key, w.kind)
 	}
 	z.Nanos.Add(uint64(time.Since(begun)))
 	for i := range batch.records {
@@ -415,7 +416,7 @@ func (c Cold) TakeWaiting(batch *ColdBatch) bool {
 		if !ok {
 			break // it will be dropped when it is the tail
 		}
-		if w := (waiting{pos: pos, total: hd.Total()}); !hd.Dead {
+		if w := (waiting{pos: pos, kind: hd.Kind, total: hd.Total()}); !hd.Dead {
 			from := len(batch.taken)
 			batch.taken, _ = q.Read(batch.taken, pos+uint64(hd.Size), hd.KeyLen+hd.ValueLen)
 			w.key = batch.taken[from : from+hd.KeyLen] // stays valid if taken moves when it grows

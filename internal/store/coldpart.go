@@ -56,7 +56,7 @@ func (c *coldPart) oldest() policy.Ring {
 // count adds sign, 1 or -1, to the uses of the dictionary of the record at pos of ring r, if that
 // is packed.
 func (c *coldPart) count(r *ring.Ring, pos uint64, hd record.Header, sign int32) {
-	if hd.Kind != record.Packed || r != c.store() {
+	if hd.Kind.Base() != record.Packed || r != c.store() {
 		return // a header outside the cold ring that says it is packed is damaged
 	}
 	if dict := c.dictNumber(pos, hd); dict < pack.Dicts {

@@ -139,16 +139,6 @@ func (b *Store) countExpiring() (expiring int) {
 	return expiring
 }
 
-// ExpireSome does a Set's share of the search for expired records, and reports whether it has found
-// any.
-func (b *Store) ExpireSome() bool {
-	before := b.Expired
-	if b.hasTTL && !b.Closed {
-		b.expireSome()
-	}
-	return b.Expired > before
-}
-
 // expireSome does a Set's share of the search for records that have expired or belong
 // to a forgotten generation.
 func (b *Store) expireSome() {
@@ -162,7 +152,7 @@ func (b *Store) expireSome() {
 			return
 		}
 		e.walking, e.walk, e.later = true, b.newWalk(), math.MaxUint32
-		e.forgotten = b.Shared.Generations.Buried()
+		e.forgotten = b.Shared.Generations.Forgotten()
 	}
 	if _, done := b.step(&e.walk, expireStep, &e.later); done {
 		e.walking, e.soonest, b.searched = false, e.later, e.forgotten
@@ -204,7 +194,7 @@ func (s *Sweep) Stop(b *Store) {
 
 // Lookup is findCounting, but reports false for a record that has expired or is a negative entry.
 func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
-	return b.findCounting(f, k, h) && f.Kind != record.Negative && !b.Shared.Expired(f.Expiry)
+	return b.findCounting(f, k, h) && f.Kind.Base() != record.Negative && !b.Shared.Expired(f.Expiry)
 }
 
 // Holds reports whether the bucket has an entry of the key, negative or not. It removes an entry
@@ -213,7 +203,6 @@ func (b *Store) Holds(w *Write) bool { return b.holds(w, new(Found)) }
 
 // holds is Holds that also finds the key's ghost, if there is one.
 func (b *Store) holds(w *Write, f *Found) bool {
-	f.Internal = w.Internal
 	if !b.findCounting(f, w.Key, w.Hash) {
 		return false
 	}
@@ -227,7 +216,7 @@ func (b *Store) holds(w *Write, f *Found) bool {
 // Touch gives the record of the key the deadlines of the write, and reports whether the key is
 // there. It changes nothing, and done is false, if the record has no room for them.
 func (b *Store) Touch(w *Write) (there, done bool) {
-	f := Found{Internal: w.Internal}
+	var f Found
 	if !b.Lookup(&f, w.Key, w.Hash) {
 		return false, true
 	}

@@ -151,8 +151,8 @@ func TestTouch_InACrowd(t *testing.T) {
 			left := map[uint32]bool{}
 			g := ringtest.Tiny(32, 64, 256)
 			g.Seed = [2]uint64{} // all hashes are equal
-			g.OnRemove = func(k, _ []byte, _ ringcache.RemovalReason) {
-				left[binary.LittleEndian.Uint32(k)] = true
+			g.OnRemove = func(gone ringcache.Removal) {
+				left[binary.LittleEndian.Uint32(gone.Key)] = true
 			}
 			c := ringtest.MustCache(t, g)
 			b, size := ringtest.BucketOf(c, ringtest.Shared(c).Hash(nil)), 1

@@ -1,80 +1,82 @@
 package store
 
 import (
-	"encoding/binary"
+	"sync"
 
 	"github.com/ringcache/ringcache/internal/generation"
-	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// What a bucket knows of namespaces: it counts what their entries hold, finds those that were
-// invalidated, and evicts those of a namespace that is near its quota (quota.go).
+// What a bucket knows of namespaces. The key of an entry of a namespace begins with a generation,
+// and its record says so: it is spaced. The key of the record of a namespace itself, which holds
+// the generation, begins with generation 0, which no namespace has.
 //
 // The entries of a generation that was forgotten count as dead. They are found like expired ones:
 // by a walk of which each Set does a part, and at the tails. A Set that needs room before the walk
 // has ended does a larger part.
 
-// Namespaces are the namespaces that have entries in a bucket.
-type Namespaces struct{ of *Store }
+const (
+	forgetStep = 1024 // records that a Set without room examines
 
-// Namespaces returns those of the bucket.
-func (b *Store) Namespaces() Namespaces { return Namespaces{b} }
+	// The records of namespaces may take 1/internalShare of a bucket. Beyond that, the policy treats
+	// them as others, lest many namespaces fill a small cache with their records.
+	internalShare = 4
+)
 
-const forgetStep = 1024 // records that a Set without room examines
+// Generations are the records of namespaces that a file held: generations by name.
+type Generations struct {
+	mu sync.Mutex
+	Of map[string]uint64
+}
+
+// note notes the record of a namespace, in place of an older one of the name.
+func (s *Generations) note(name string, g uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Of == nil {
+		s.Of = map[string]uint64{}
+	}
+	s.Of[name] = g
+}
+
+// IsForgotten reports whether the key of a write is of a generation that was forgotten.
+func (s *Shared) IsForgotten(w *Write) bool {
+	return w.Kind&record.Spaced != 0 && w.Kind.Base() != record.Internal &&
+		s.Generations.IsForgotten(generation.Of(w.Key))
+}
 
 // entries returns the number of entries, without the cache's own records.
 func (b *Store) entries() int { return b.live() - int(b.internals) }
 
 // hasForgotten reports whether there may be entries of a forgotten generation.
-func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Buried() }
+func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Forgotten() }
 
-// generationAt returns the first bytes of the key of the record at pos, which may be a generation,
-// if there are namespaces and the key is long enough.
+// generationAt returns the generation of the record at pos, if it has one.
 func (b *Store) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint64, ok bool) {
-	if hd.KeyLen < generation.Size || !b.Shared.Generations.InUse() {
+	if hd.Kind&record.Spaced == 0 || hd.Kind.Base() == record.Internal {
 		return 0, false
 	}
+	return b.wordAt(r, pos+uint64(hd.Size)), true
+}
+
+// wordAt returns the word of 8 bytes at pos.
+func (b *Store) wordAt(r *ring.Ring, pos uint64) uint64 {
 	var buf [generation.Size]byte
-	k, _ := r.Read(buf[:0], pos+uint64(hd.Size), len(buf))
-	return binary.LittleEndian.Uint64(k), true
-}
-
-// UsageOf returns the usage of the namespace that a key belongs to, or nil, and whether the key's
-// generation was forgotten.
-func (s *Shared) UsageOf(k []byte) (u *generation.Usage, forgotten bool) {
-	if len(k) < generation.Size || !s.Generations.InUse() {
-		return nil, false
+	if k, ok := r.Read(buf[:0], pos, len(buf)); ok {
+		return generation.Of(k)
 	}
-	return s.Generations.Of(binary.LittleEndian.Uint64(k))
+	return 0 // the record is damaged
 }
 
-// recoveredKey notes a key that was found in a file if it is a namespace's record or belongs to a
-// namespace.
-func (s *Shared) recoveredKey(k []byte, kind record.Kind) {
-	switch {
-	case kind == record.Internal:
-		s.Recovered.mu.Lock()
-		s.Recovered.Spaces = append(s.Recovered.Spaces, string(k))
-		s.Recovered.mu.Unlock()
-	case len(k) >= generation.Size && s.Generations.IsOurs(binary.LittleEndian.Uint64(k)):
-		s.Generations.Found()
-	}
-}
-
-// countKey counts entries and bytes of the namespace of a key.
-func (b *Store) countKey(k []byte, entries, bytes int) {
-	if u, _ := b.Shared.UsageOf(k); u != nil {
-		u.Add(int(b.Number), entries, bytes)
-	}
-}
-
-// countIn is countKey for a generation. It does nothing if that was forgotten.
-func (b *Store) countIn(g uint64, entries, bytes int) {
-	if u, _ := b.Shared.Generations.Of(g); u != nil {
-		u.Add(int(b.Number), entries, bytes)
+// countKind counts records of a kind, without their generations.
+func (b *Store) countKind(k record.Kind, n int32) {
+	if k&record.Spaced != 0 {
+		b.spaced += n
+		if k.Base() == record.Internal {
+			b.internals += n
+		}
 	}
 }
 
@@ -84,17 +86,7 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 		return false
 	}
 	g, ok := b.generationAt(r, pos, hd)
-	if !ok {
-		return false
-	}
-	_, forgotten := b.Shared.Generations.Of(g)
-	return forgotten
-}
-
-// Forgot reports whether the live record at pos belongs to a generation that was forgotten, so that
-// no lookup finds it.
-func (n Namespaces) Forgot(r *ring.Ring, pos uint64, hd record.Header) bool {
-	return n.of.isForgotten(r, pos, hd)
+	return ok && b.Shared.Generations.IsForgotten(g)
 }
 
 // forgetAt drops the live record at pos of a ring: no ghost is left.
@@ -116,115 +108,34 @@ func (b *Store) search() {
 	}
 }
 
-// fitsQuota reports whether the quota of the record's namespace, if it has one, has room for the
-// record.
-func (b *Store) fitsQuota(w *Write) bool {
-	u, _ := b.Shared.UsageOf(w.Key)
-	return u == nil || w.Same || !u.Over(w.Bytes)
+// Namespaces are the namespaces that have entries in a bucket.
+type Namespaces struct{ of *Store }
+
+// Namespaces returns those of the bucket.
+func (b *Store) Namespaces() Namespaces { return Namespaces{b} }
+
+// Forgot reports whether the live record at pos belongs to a generation that was forgotten, so that
+// no lookup finds it.
+func (n Namespaces) Forgot(r *ring.Ring, pos uint64, hd record.Header) bool {
+	return n.of.isForgotten(r, pos, hd)
 }
 
-// order enters a new record into the order of its namespace, if that has a quota.
-func (b *Store) order(w *Write) {
-	if u, _ := b.Shared.UsageOf(w.Key); u != nil && u.Quota.Load() > 0 {
-		u.Order.Push(w.Hash)
-	}
-}
-
-// isOverQuota reports whether the write's value, in place of that of f, would bring the
-// namespace above its quota.
-func (b *Store) isOverQuota(f *Found, w *Write) bool {
-	u, _ := b.Shared.UsageOf(w.Key)
-	return u != nil && len(w.Value) > f.ValueLen && u.Over(len(w.Value)-f.ValueLen)
-}
-
-// LookAt finds the entry of generation g whose key has hash h. If evict is set, it evicts the
-// entry, or lowers its frequency instead if that is above 0. It reports whether the entry was
-// there, and whether it stays.
-func (n Namespaces) LookAt(h, g uint64, evict bool) (there, stays bool) {
-	b := n.of
-	var r *ring.Ring
-	var hd record.Header
-	p, ok := b.Index.FindFunc(h, func(slot uint64) bool {
-		if r = b.Ring(index.Ring(slot)); !r.Live(slot) {
-			return false
-		}
-		var ok bool
-		if hd, ok = r.Header(index.Pos(slot)); !ok || hd.Dead {
-			return false
-		}
-		of, ok := b.generationAt(r, index.Pos(slot), hd)
-		return ok && of == g && b.keyHash(r, index.Pos(slot), hd) == h
-	})
-	if !ok || !evict {
-		return ok, ok
-	}
-	in, pos := index.Ring(p.Slot), index.Pos(p.Slot)
-	switch {
-	case b.Shared.Expired(hd.Expiry):
-		b.Index.Remove(p)
-		b.killExpired(r, pos, hd, h)
-		return true, false
-	case !in.IsCold() && index.Freq(p.Slot) > 0:
-		b.Index.Store(p, index.Lower(p.Slot))
-		return true, true
-	}
-	b.Index.Remove(p)
-	b.kill(r, pos, hd, h, Evicted)
-	b.countEvicted(in, hd)
-	return true, false
-}
-
-// Queue enters the entries of generation g into the order of evictions.
-func (n Namespaces) Queue(u *generation.Usage, g uint64) {
-	b := n.of
-	for w := b.newWalk(); ; {
-		pos, ok := b.nextRecord(&w)
-		if !ok {
-			return
-		}
-		r := b.Ring(w.ring)
-		hd, ok := r.Header(pos)
-		if !ok {
-			return // the ring is reset once its tail gets there
-		}
-		if of, ok := b.generationAt(r, pos, hd); ok && of == g && !hd.Dead {
-			u.Order.Push(b.keyHash(r, pos, hd))
-		}
-		w.pos = (pos + uint64(hd.Total())) & r.Mask
+// DropForgotten drops the entries of forgotten generations at once. OnRemove is not called.
+func (n Namespaces) DropForgotten() {
+	for b := n.of; b.hasForgotten(); b.Removals = nil {
+		b.expireSome()
 	}
 }
 
-// Count counts the entries of namespaces that are not counted yet, and drops those of
-// forgotten ones.
-func (n Namespaces) Count() {
-	b := n.of
-	type sum struct{ entries, bytes int }
-	sums := map[*generation.Usage]sum{} // of the generations in use now
-	b.Shared.Generations.Each(func(u *generation.Usage) { sums[u] = sum{} })
-	for w := b.newWalk(); ; {
-		pos, ok := b.nextRecord(&w)
-		if !ok {
-			break
-		}
-		r := b.Ring(w.ring)
-		hd, ok := r.Header(pos)
-		if !ok {
-			b.Corruptions.Add(1)
-			break
-		}
-		if g, ok := b.generationAt(r, pos, hd); ok && !hd.Dead {
-			u, forgotten := b.Shared.Generations.Of(g)
-			if forgotten {
-				if b.Shared.Generations.Buried() == 0 { // else the walk drops them, in steps
-					b.forgetAt(w.ring, pos, hd)
-				}
-			} else if s, there := sums[u]; there {
-				sums[u] = sum{s.entries + 1, s.bytes + hd.Total()}
-			}
-		}
-		w.pos = (pos + uint64(hd.Total())) & r.Mask
-	}
-	for u, s := range sums {
-		u.Counting(int(b.Number), s.entries, s.bytes)
-	}
+// HasRoomFor reports whether the bucket may hold one more record of a namespace, of n bytes.
+func (n Namespaces) HasRoomFor(size int) bool {
+	return internalShare*int(n.of.internals+1)*size <= max(n.of.size(), n.of.quota())
+}
+
+// mustStay reports whether the record at pos is that of a namespace in use, which stays although
+// nobody reads it: without it, the namespace is empty after a restart.
+func (b *Store) mustStay(r *ring.Ring, pos uint64, hd record.Header) bool {
+	return hd.Kind.Base() == record.Internal && hd.ValueLen == generation.Size &&
+		b.Namespaces().HasRoomFor(hd.Total()) &&
+		!b.Shared.Generations.IsForgotten(b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen)))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 )
@@ -18,7 +19,7 @@ import (
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
 	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Expiry != 0) || w.Until != 0 ||
-		w.Internal || w.Negative || b.Shared.Notifies || b.Shared.Idles() {
+		w.Kind.Base() != record.Value || b.Shared.Notifies || b.Shared.Idles() {
 		return false
 	}
 	if expiry != 0 {
@@ -61,7 +62,9 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 	}
 	if more := len(w.Value) - f.ValueLen; more != 0 {
 		f.Ring.Refit(f.Pos, f.Header, len(w.Value), room)
-		b.countKey(w.Key, 0, more)
+		if w.Kind&record.Spaced != 0 {
+			b.Shared.Generations.Count(generation.Of(w.Key), 0, more)
+		}
 		f.ValueLen, f.Rec = len(w.Value), nil
 	}
 	b.Rewrites++
@@ -78,13 +81,13 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 // roomInPlace returns the bytes that the record f can have in place, including those of dead
 // records behind it, and whether the write's value fits into them.
 func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bool) {
-	if !f.Takes(t) || (f.Kind == record.Negative) != w.Negative {
+	if !f.Takes(t) || f.Kind.Base() != w.Kind.Base() {
 		return 0, false
 	}
 	if f.ValueLen == len(w.Value) {
 		return f.Total(), true
 	}
-	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.Deadlines) != f.Size || b.isOverQuota(f, w) {
+	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.Deadlines) != f.Size {
 		return 0, false
 	}
 	room, ok = f.Ring.RoomAt(f.Pos, f.Header, f.Size+f.KeyLen+len(w.Value))

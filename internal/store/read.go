@@ -37,8 +37,6 @@ type Found struct {
 	Ghost bool   // a miss, and Place is that of the key's ghost
 	dead  bool   // the record was killed since, and its bytes may be overwritten
 
-	Internal bool // Find looks for a record of the cache's own instead of a user's
-
 	collisions, corruptions uint8 // records met in the search that have another key, or are damaged
 }
 
@@ -48,7 +46,7 @@ func (f *Found) ValuePos() uint64 { return f.Pos + uint64(f.Size+f.KeyLen) }
 // IsPacked reports whether the value is to be unpacked. A header outside the cold part that
 // says so is damaged.
 func (f *Found) IsPacked() bool {
-	return f.Kind == record.Packed && index.Ring(f.Slot).IsCold()
+	return f.Kind.Base() == record.Packed && index.Ring(f.Slot).IsCold()
 }
 
 // Candidate is the first half of the common lookup: it looks for a live slot of hash h in its home
@@ -207,7 +205,7 @@ func (f *Found) match(r *ring.Ring, pos uint64, k []byte) bool {
 		hd, ok := r.Form().ParseShort(rec)
 		if ok && hd.Total() <= len(rec) {
 			at := hd.Size
-			if hd.KeyLen != len(k) || f.Internal || !torn.Equal(rec[at:at+len(k)], k) {
+			if hd.KeyLen != len(k) || !torn.Equal(rec[at:at+len(k)], k) {
 				f.collisions++
 				return false
 			}
@@ -227,8 +225,7 @@ func (f *Found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 		f.corruptions++
 		return false
 	}
-	isOther := (hd.Kind == record.Internal) != f.Internal
-	if hd.KeyLen != len(k) || isOther || !r.Equal(pos+uint64(hd.Size), k) {
+	if hd.KeyLen != len(k) || !r.Equal(pos+uint64(hd.Size), k) {
 		f.collisions++
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -153,10 +154,13 @@ func (b *Store) recoverRecord(
 	}
 	rec.key, _ = r.Read(rec.key[:0], pos+uint64(hd.Size), hd.KeyLen)
 	key := rec.key
-	h := b.Shared.Hash(key)
+	h := b.Shared.HashOf(key, hd.Kind)
 	r.Count(1, hd.Total(), hd.HasExpiry())
-	if hd.Kind == record.Internal {
-		b.internals++
+	b.countKind(hd.Kind, 1)
+	if g, ok := b.generationAt(r, pos, hd); ok {
+		u := b.Shared.Generations.Enter(g)
+		u.Entries.Add(1)
+		u.Bytes.Add(int64(hd.Total()))
 	}
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(1)
@@ -164,7 +168,8 @@ func (b *Store) recoverRecord(
 	b.noteExpiry(hd.Expiry)
 	b.cold.count(r, pos, hd, 1)
 	switch {
-	case !r.IsWhole(pos), hd.Kind == record.Packed && !b.canUnpack(in, pos, hd):
+	case !r.IsWhole(pos), hd.Kind&record.Spaced != 0 && hd.KeyLen < generation.Size,
+		hd.Kind.Base() == record.Packed && !b.canUnpack(in, pos, hd):
 		b.kill(r, pos, hd, h, Unsaid)
 		b.Shared.Recovered.Discarded.Add(1)
 	case !rec.timed && hd.Expiry != 0 && hd.Expiry != clock.Never:
@@ -174,8 +179,11 @@ func (b *Store) recoverRecord(
 		b.kill(r, pos, hd, h, Unsaid)
 	default:
 		b.limitIdle(r, pos, hd)
-		b.enter(in, pos, hd.Kind, key, h)
-		b.Shared.recoveredKey(key, hd.Kind)
+		b.enter(in, pos, key, h)
+		if hd.Kind.Base() == record.Internal && hd.ValueLen == generation.Size {
+			g := b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen))
+			b.Shared.Recovered.Spaces.note(string(key[generation.Size:]), g)
+		}
 	}
 }
 
@@ -192,10 +200,8 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 
 // enter enters the live record at pos of a ring into the index. There may be another one of the
 // same key if the process died while it moved the record: the older one is dropped.
-func (b *Store) enter(
-	in policy.Ring, pos uint64, kind record.Kind, key []byte, h uint64,
-) {
-	f := Found{Internal: kind == record.Internal}
+func (b *Store) enter(in policy.Ring, pos uint64, key []byte, h uint64) {
+	var f Found
 	slot := index.Slot(h, in, pos)
 	if b.findCounting(&f, key, h) {
 		b.kill(f.Ring, f.Pos, f.Header, h, Unsaid)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ringcache/ringcache/internal/cold"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 )
@@ -20,8 +21,9 @@ const (
 	Dropped                // with all others
 )
 
-// Removed is an entry that was removed.
+// Removed is an entry that was removed, with the key as its user knows it.
 type Removed struct {
+	Namespace  string // empty: none
 	Key, Value []byte
 	Reason     Reason
 	Dict       *cold.Dictionary // the one that Value is compressed with; nil if it is not
@@ -58,7 +60,13 @@ func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
 		b.Removals = new(Removals)
 	}
 	e := Removed{Key: kv[:hd.KeyLen:hd.KeyLen], Value: kv[hd.KeyLen:], Reason: reason}
-	if hd.Kind == record.Packed && b.cold.on {
+	if hd.Kind&record.Spaced != 0 && hd.KeyLen >= generation.Size {
+		if u := b.Shared.Generations.Of(generation.Of(e.Key)); u != nil {
+			e.Namespace = u.Name
+		}
+		e.Key = e.Key[generation.Size:]
+	}
+	if hd.Kind.Base() == record.Packed && b.cold.on {
 		e.Dict = b.Shared.Compression.DictOf(e.Value)
 	}
 	b.Removals.List = append(b.Removals.List, e)
@@ -70,6 +78,7 @@ func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
 func (b *Store) Fail(w *Write, err error) error {
 	if w.Same && b.Shared.Notifies {
 		hd := record.Header{KeyLen: len(w.Key)}
+		hd.Kind = w.Kind
 		b.keepRemoval(slices.Concat(w.Key, w.Value), hd, Evicted)
 	}
 	return err

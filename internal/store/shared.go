@@ -99,7 +99,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 		Pool:        pool,
 		Shift:       Log2(pool.ChunkSize()),
 		maxChunks:   int(1<<(c.PosBits-2)/uint64(pool.ChunkSize())) - 1,
-		Generations: generation.New(c.Seed),
+		Generations: generation.New(),
 	}
 	if s.File != nil {
 		s.Form = record.Checked
@@ -124,9 +124,10 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 type recovered struct {
 	Entries, Bytes, Discarded, Files atomic.Uint64
 
+	Spaces Generations
+
 	mu        sync.Mutex
-	Spaces    []string // keys of the entries of namespaces
-	ColdShare float64  // the largest share of a bucket's chunks that its cold part held
+	ColdShare float64 // the largest share of a bucket's chunks that its cold part held
 }
 
 // Bound returns the bytes that the cache may hold.
@@ -180,6 +181,16 @@ func (s *Shared) MaxValue() int {
 // Hash returns the hash of a key: 9 bits for the bucket, 2 for the large bucket,
 // 7 from bit 34 on for the tag, 23 from bit 41 on for home and slot.
 func (s *Shared) Hash(k []byte) uint64 { return s.Mix(xxhash.Sum64(k)) }
+
+// HashOf returns the hash of the key of a record of kind k. That of a spaced record is mixed from
+// the complement, so that no other key reaches it.
+func (s *Shared) HashOf(key []byte, k record.Kind) uint64 {
+	x := xxhash.Sum64(key)
+	if k&record.Spaced != 0 {
+		x = ^x
+	}
+	return s.Mix(x)
+}
 
 // Mix folds the secret into a hash of xxhash.
 func (s *Shared) Mix(x uint64) uint64 {

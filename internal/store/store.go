@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -24,7 +25,7 @@ const RingCount = 2
 //   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
 //     PutOff, Keep
 //   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages
-//   - all entries, in steps: NextSlots, DeleteStep, DropStep, ExpireSome, and the methods of Keys
+//   - all entries, in steps: NextSlots, DeleteStep, DropStep, and the methods of Keys
 //     and Fit
 //   - parts with methods of their own: Cold, Namespaces, Recovery
 //   - its life: Init, Reset, Close
@@ -52,7 +53,8 @@ type Store struct {
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
 	growAt    int32       // load factor at which the index grows, in sixteenths
 	pageDelta int32       // pages that the index is about to get; negative: to give up
-	internals int32       // live records of the cache itself, such as generations
+	spaced    int32       // live records of namespaces, with the next
+	internals int32       // live records of the cache itself, which hold generations
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // calls of DeleteExpired under way
 	hasTTL    bool        // there is a live record with room for an expiry
@@ -157,7 +159,7 @@ func (b *Store) Set(w *Write) error {
 	if got == Hit && b.overwritePlain(rec, s, w) {
 		return nil
 	}
-	f := Found{Internal: w.Internal}
+	var f Found
 	there := false
 	if got != Miss || slot != nil { // else the key is new, and has no ghost
 		there = b.findCounting(&f, w.Key, w.Hash)
@@ -186,7 +188,7 @@ func (b *Store) Set(w *Write) error {
 }
 
 // Restore stores the record with the ring and the frequency that it had in another cache. It stores
-// nothing, and reports false, if the key is present or its namespace is full.
+// nothing, and reports false, if the key is present.
 func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err error) {
 	b.MoveHomes()
 	if b.Index.Empty() {
@@ -198,12 +200,12 @@ func (b *Store) Restore(w *Write, in policy.Ring, freq int) (stored bool, err er
 	if b.holds(w, &f) {
 		return false, nil
 	}
-	w.restored, w.ring, w.freq, w.Unstored = true, in, 0, false
+	w.restored, w.ring, w.freq = true, in, 0
 	if b.Touches {
 		w.freq = freq
 	}
 	err = b.insert(&f, false, w, 0)
-	return err == nil && !w.Unstored, err
+	return err == nil, err
 }
 
 // removeAt removes the live record that slot s of hash h leads to, and the slot.
@@ -228,13 +230,6 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 	if b.hasTTL || b.hasForgotten() {
 		b.expireSome()
 	}
-	if !b.fitsQuota(w) {
-		if f.dead {
-			b.Index.Remove(f.Place)
-		}
-		w.Unstored = true
-		return nil
-	}
 	to, limit := b.place(f, replace, w, room)
 	pos, err := b.append(to, limit, w)
 	if err != nil {
@@ -249,9 +244,6 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 	}
 	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	b.putSlot(f, replace, w, to, pos)
-	if !f.dead {
-		b.order(w)
-	}
 	b.appended += w.Bytes
 	b.sweep()
 	b.tendIndex()
@@ -269,18 +261,20 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 	var buf [record.MaxHeader]byte
 	var header []byte
 	t := b.Shared.times(w)
-	switch {
-	case w.Negative:
-		header = b.Form.PutNegative(&buf, len(w.Key), t.Expiry)
-	case w.Internal:
+	switch w.Kind.Base() {
+	case record.Negative:
+		header = b.Form.PutNegative(&buf, w.Kind, len(w.Key), t.Expiry)
+	case record.Internal:
 		header = b.Form.PutInternal(&buf, len(w.Key), len(w.Value))
-		b.internals++
 	default:
-		header = b.Form.Put(&buf, len(w.Key), len(w.Value), t)
+		header = b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t)
 	}
 	pos := r.Append(header, w.Key, w.Value)
 	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
-	b.countKey(w.Key, 1, w.Bytes)
+	if w.Kind&record.Spaced != 0 {
+		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
+		b.countKind(w.Kind, 1)
+	}
 	b.noteExpiry(t.Expiry)
 	if b.Large {
 		b.Shared.LargeKeysOf(w.Hash).Add(1)
@@ -313,7 +307,7 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 // value to *taken; if that value is packed, it sets w.Packed and removes nothing. An expired entry
 // has no value, and neither has a negative one.
 func (b *Store) Delete(w *Write, taken *[]byte) bool {
-	f := Found{Internal: w.Internal}
+	var f Found
 	if !b.findCounting(&f, w.Key, w.Hash) {
 		return false
 	}
@@ -329,7 +323,7 @@ func (b *Store) Delete(w *Write, taken *[]byte) bool {
 	}
 	b.remove(&f, w.Hash, w.why())
 	b.tellNeed()
-	return f.Kind != record.Negative
+	return f.Kind.Base() != record.Negative
 }
 
 // remove removes the record f of hash h, unless it is dead, and its slot.
@@ -359,7 +353,7 @@ func (b *Store) kill(
 func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 	b.cold.count(r, pos, hd, -1)
 	if g, ok := b.generationAt(r, pos, hd); ok {
-		b.countIn(g, -1, -hd.Total())
+		b.Shared.Generations.Count(g, -1, -hd.Total())
 	}
 	b.uncountGone(r, hd, h)
 }
@@ -368,9 +362,7 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 // gone: those of the cold part and of namespaces.
 func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry())
-	if hd.Kind == record.Internal {
-		b.internals--
-	}
+	b.countKind(hd.Kind, -1)
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(-1)
 	}
@@ -393,18 +385,25 @@ func (b *Store) crowd(victim uint64) {
 		return
 	}
 	b.kill(r, pos, hd, h, Evicted)
-	b.EvictedCrowd++
-	b.EvictedBytes += uint64(hd.Total())
+	if hd.Kind.Base() != record.Internal {
+		b.EvictedCrowd++
+		b.EvictedBytes += uint64(hd.Total())
+	}
 }
 
 // keyHash returns the hash of the key of the record at pos.
 func (b *Store) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
-	return b.Shared.Mix(r.Hash(pos+uint64(hd.Size), hd.KeyLen))
+	x := r.Hash(pos+uint64(hd.Size), hd.KeyLen)
+	if hd.Kind&record.Spaced != 0 {
+		x = ^x
+	}
+	return b.Shared.Mix(x)
 }
 
 // Sizes are the numbers of entries and bytes in a bucket.
 type Sizes struct {
 	Entries   int // entries of users
+	Spaced    int // of these, the ones in namespaces
 	Records   int // live records: the entries, and the cache's own
 	LiveBytes int // of the live records
 	DeadBytes int // of the dead ones
@@ -421,7 +420,8 @@ func (b *Store) Sizes() Sizes {
 		slots += used
 	}
 	return Sizes{
-		Entries: b.entries(), Records: live, LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
+		Entries: b.entries(), Spaced: int(b.spaced - b.internals), Records: live,
+		LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
 		Ghosts: slots - live, // a live record has one slot (I7), all others are stale
 		Cold:   b.cold.entries(), ColdBytes: b.cold.bytes(),
 		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
@@ -463,7 +463,7 @@ func (b *Store) Reset() {
 func (b *Store) forget() {
 	b.hasTTL = false
 	b.Mortal.Store(false)
-	b.internals = 0
+	b.spaced, b.internals = 0, 0
 	b.known = hintUnknown
 	b.victim.known = false
 }

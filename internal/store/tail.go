@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -48,7 +49,8 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 // passLive is passTail of a live record.
 func (b *Store) passLive(in policy.Ring, hd record.Header, w *policy.Work) {
 	r := b.Ring(in)
-	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on
+	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on &&
+		hd.Kind.Base() != record.Internal
 	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
 		b.dropTail(in, hd)
 		return
@@ -79,6 +81,12 @@ func (b *Store) judgeTail(
 	r, n, freq := &b.Rings[in], hd.Total(), index.Freq(p.Slot)
 	if w.Keep {
 		w.Begin(n)
+		return policy.Reinsert
+	}
+	if hd.Kind.Base() == record.Internal && b.mustStay(r, r.Tail, hd) && w.Spend(n) {
+		if in == policy.Small {
+			return policy.Promote // small has room for few
+		}
 		return policy.Reinsert
 	}
 	if in == policy.Small {
@@ -168,7 +176,11 @@ func (b *Store) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 	return b.keyHash(r, pos, hd)
 }
 
+// countEvicted counts an entry that was evicted. The cache's own records do not count.
 func (b *Store) countEvicted(in policy.Ring, hd record.Header) {
+	if hd.Kind.Base() == record.Internal {
+		return
+	}
 	b.EvictedBytes += uint64(hd.Total())
 	switch in {
 	case policy.Small:
@@ -238,7 +250,9 @@ func (b *Store) rotateThrough(
 	if err := r.Extend(uint64(n), held); err != nil {
 		// The chunk that the tail has left could not be taken again.
 		b.uncountGone(r, hd, hash)
-		b.countKey(buf[hd.Size:][:hd.KeyLen], -1, -n)
+		if hd.Kind&record.Spaced != 0 {
+			b.Shared.Generations.Count(generation.Of(buf[hd.Size:]), -1, -n)
+		}
 		b.countEvicted(in, hd)
 		if b.Shared.Notifies && hd.Kind.IsUsers() {
 			b.keepRemoval(slices.Clone(buf[hd.Size:]), hd, Evicted)
@@ -267,7 +281,7 @@ func (b *Store) moved(
 ) {
 	if n != hd.Total() {
 		if g, ok := b.generationAt(from, from.Tail, hd); ok {
-			b.countIn(g, 0, n-hd.Total())
+			b.Shared.Generations.Count(g, 0, n-hd.Total())
 		}
 	}
 	b.follow(p, slot, hd, n)

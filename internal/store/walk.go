@@ -47,8 +47,10 @@ func (b *Store) NextSlots(
 	return slices.CompactFunc(slots, sameEntry), end // a path may visit a group twice
 }
 
-// Keys are the keys that a step of a walk takes from a bucket.
+// Keys are the keys that a step of a walk takes from a bucket: those of generation Of, or, if that
+// is 0, those of no namespace.
 type Keys struct {
+	Of    uint64
 	Bytes []byte // one behind the other
 	Ends  []int  // where each ends
 	slots []uint64
@@ -68,7 +70,9 @@ func (k *Keys) Next(b *Store, at uint64) (end uint64) {
 		}
 		r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
 		hd, ok := r.Header(pos)
-		if ok && hd.Kind != record.Internal && !b.Shared.Expired(hd.Expiry) {
+		g, spaced := b.generationAt(r, pos, hd)
+		if ok && hd.Kind.Base() != record.Internal && !b.Shared.Expired(hd.Expiry) &&
+			(!spaced && k.Of == 0 || spaced && g == k.Of) {
 			k.Bytes, _ = r.Read(k.Bytes, pos+uint64(hd.Size), hd.KeyLen)
 			k.Ends = append(k.Ends, len(k.Bytes))
 		}

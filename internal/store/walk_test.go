@@ -63,7 +63,7 @@ func TestIterate_WhileIndexShrinks(t *testing.T) {
 func TestDeleteExpired_EndsIfOnRemovePanics(t *testing.T) {
 	g := ringtest.Tiny(1, 4096, 2000)
 	panics := true
-	g.OnRemove = func([]byte, []byte, ringcache.RemovalReason) {
+	g.OnRemove = func(ringcache.Removal) {
 		if panics {
 			panic("of OnRemove")
 		}

@@ -18,9 +18,7 @@ type Write struct {
 	Until      uint32 // tick at which it expires at the latest unless it is read; 0: no such limit
 	Same       bool   // the value is there already: only its form changes
 	Packed     bool   // set if nothing was done because the old value is needed and packed
-	Negative   bool   // a negative entry instead of a value; it has an expiry
-	Internal   bool   // a record of the cache's own
-	Unstored   bool   // nothing was stored, and that is no error
+	Kind       record.Kind
 	Reason     Reason // why an older value is removed
 
 	restored bool        // set by Restore: it keeps the ring and frequency below, and its key is new
@@ -36,6 +34,9 @@ func (w *Write) why() Reason {
 	return w.Reason
 }
 
+// isNegative reports whether the write is of a negative entry, which has an expiry and no value.
+func (w *Write) isNegative() bool { return w.Kind.Base() == record.Negative }
+
 // times returns the deadlines of a write's record, which begin now.
 func (s *Shared) times(w *Write) record.Times {
 	d := s.deadlines(w)
@@ -50,11 +51,11 @@ func (s *Shared) times(w *Write) record.Times {
 // time, each of a user's values has room for two, so that any deadlines can be set in place.
 func (s *Shared) deadlines(w *Write) record.Deadlines {
 	switch {
-	case w.Internal:
+	case w.Kind.Base() == record.Internal:
 		return record.Timeless
-	case s.Idles() && !w.Negative:
+	case s.Idles() && !w.isNegative():
 		return record.Idle
-	case w.Expiry != 0 || w.Until != 0 || w.Negative:
+	case w.Expiry != 0 || w.Until != 0 || w.isNegative():
 		return record.Timed
 	}
 	return record.Timeless
@@ -65,12 +66,12 @@ func (s *Shared) deadlines(w *Write) record.Deadlines {
 func (w *Write) Measure(s *Shared) {
 	form := s.Form
 	w.Bytes = len(w.Key) + len(w.Value)
-	switch {
-	case w.Negative:
+	switch w.Kind.Base() {
+	case record.Negative:
 		if w.Bytes += form.NegativeSize(); w.Expiry == 0 {
 			w.Expiry = math.MaxUint32
 		}
-	case w.Internal:
+	case record.Internal:
 		w.Bytes += form.InternalSize()
 	default:
 		w.Bytes += form.HeaderSize(len(w.Key), len(w.Value), s.deadlines(w))

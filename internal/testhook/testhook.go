@@ -11,7 +11,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -58,6 +57,15 @@ type Parts struct {
 	Unfinished *bool              // a Resize has left work
 	Bucket     func(i int) Bucket // by number: the small ones come first
 	Waiting    func(k []byte) int // callers that wait for the load of a key, -1 if none may join
+
+	// Key returns the key under which the buckets have a key of the cache, and its hash.
+	Key func(k []byte) (raw []byte, hash uint64)
+
+	// Those of a namespace.
+	Whole      any    // the whole cache
+	Entry      []byte // the key of the record that holds the generation
+	Generation *atomic.Uint64
+	SpaceMu    *sync.Mutex
 }
 
 var (
@@ -70,23 +78,6 @@ var (
 	// PartsOf returns the parts of a cache.
 	PartsOf func(cache any) Parts
 )
-
-// Namespace has the parts of a *ringcache.Namespace.
-type Namespace struct {
-	Cache      any
-	Entry      []byte // the key of the record that holds the generation
-	Generation *atomic.Uint64
-	Mu         *sync.Mutex
-	Usage      func() *generation.Usage
-
-	AppendKey func(dst, k []byte) []byte // appends the key of the cache for k
-	CutKey    func(raw []byte) (k []byte, ok bool)
-	Stored    func() (generation uint64, ok bool)
-	Keep      func()         // stores the generation again if its record was dropped
-	Wrote     func(sets int) // counts Sets
-}
-
-var OfNamespace func(namespace any) Namespace
 
 // Walker saves the entries of a cache, bucket by bucket.
 type Walker struct {

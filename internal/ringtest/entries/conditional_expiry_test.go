@@ -354,12 +354,12 @@ func TestSetIfAbsent_KeyInDst(t *testing.T) {
 // Where a namespace stores nothing, no call says that it has.
 func TestNamespace_ConditionalWritesTellTheTruth(t *testing.T) {
 	k, v, long := []byte("k"), []byte("v"), make([]byte, 500)
-	calls := map[string]func(n *ringcache.Namespace) (bool, error){
-		"SetIfAbsent": func(n *ringcache.Namespace) (bool, error) {
+	calls := map[string]func(n *ringcache.Cache) (bool, error){
+		"SetIfAbsent": func(n *ringcache.Cache) (bool, error) {
 			return ringtest.SetIfAbsent(n, []byte("new"), long)
 		},
-		"SetIfChanged": func(n *ringcache.Namespace) (bool, error) { return n.SetIfChanged(k, long) },
-		"CompareAndSwap": func(n *ringcache.Namespace) (bool, error) {
+		"SetIfChanged": func(n *ringcache.Cache) (bool, error) { return n.SetIfChanged(k, long) },
+		"CompareAndSwap": func(n *ringcache.Cache) (bool, error) {
 			return n.CompareAndSwap(k, v, long)
 		},
 	}
@@ -367,18 +367,12 @@ func TestNamespace_ConditionalWritesTellTheTruth(t *testing.T) {
 		c := ringtest.MustCache(t, ringtest.Tiny(2, 1024, 64))
 		n := c.Namespace("n")
 		require.NoError(t, n.Set(k, v))
-		require.NoError(t, n.SetQuota(100))
 		did, err := call(n)
 		require.NoError(t, err, name)
-		require.False(t, did, "%s above the quota", name)
-		require.NoError(t, n.SetQuota(0))
-		require.NoError(t, n.Set(k, v))
+		require.True(t, did, name)
+		require.NoError(t, c.DropNamespace("n"))
 		did, err = call(n)
-		require.NoError(t, err, name)
-		require.True(t, did, "%s without a quota", name)
-		require.NoError(t, n.Drop())
-		did, err = call(n)
-		require.NoError(t, err, name)
+		require.ErrorIs(t, err, ringcache.ErrDropped, name)
 		require.False(t, did, "%s of a dropped namespace", name)
 	}
 }

@@ -194,7 +194,7 @@ func TestExpiry_SetWithTTL(t *testing.T) {
 func TestExpiry_BelowATickIsRefused(t *testing.T) {
 	g := ringtest.Tiny(2, 1024, 64)
 	var left []ringcache.RemovalReason
-	g.OnRemove = func(_, _ []byte, reason ringcache.RemovalReason) { left = append(left, reason) }
+	g.OnRemove = func(gone ringcache.Removal) { left = append(left, gone.Reason) }
 	for _, ttl := range []time.Duration{1, 60, clock.Tick - 1} {
 		for _, size := range []int{3, 2000} {
 			c, v := ringtest.MustCache(t, g), ringtest.Filler(size)

@@ -330,7 +330,7 @@ func TestIdle_TouchOfAPackedEntry(t *testing.T) {
 func TestIdle_IsAnExpiry(t *testing.T) {
 	var told []ringcache.RemovalReason
 	c, age := newIdle(t, func(g *ringtest.Shape) {
-		g.OnRemove = func(_, _ []byte, r ringcache.RemovalReason) { told = append(told, r) }
+		g.OnRemove = func(gone ringcache.Removal) { told = append(told, gone.Reason) }
 	})
 	for _, k := range []string{"a", "b", "c"} {
 		require.NoError(t, c.Set([]byte(k), nil))

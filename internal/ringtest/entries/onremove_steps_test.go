@@ -20,7 +20,7 @@ import (
 func thwarted(t *testing.T, stop func()) (c *ringcache.Cache, on *bool) {
 	t.Helper()
 	on = new(bool)
-	onRemove := func(_, _ []byte, _ ringcache.RemovalReason) {
+	onRemove := func(ringcache.Removal) {
 		if *on {
 			stop()
 		}
@@ -77,9 +77,9 @@ func TestOnRemove_IsToldOfAResetInSteps(t *testing.T) {
 			size := tt.size
 			told, most, entries, inReset := 0, 0, 0, false
 			g := ringtest.Tiny(tt.buckets, 4096, 8192/tt.buckets)
-			g.OnRemove = func(_, _ []byte, reason ringcache.RemovalReason) {
+			g.OnRemove = func(gone ringcache.Removal) {
 				if inReset {
-					require.Equal(t, ringcache.RemovedReset, reason)
+					require.Equal(t, ringcache.RemovedReset, gone.Reason)
 					most = max(most, entries-told-c.Len()) // gone, and not told yet
 					told++
 				}
@@ -104,14 +104,14 @@ func TestReset_EndsWhileOnRemoveSetsAgain(t *testing.T) {
 	g := ringtest.Tiny(1, 1024, 256)
 	var c *ringcache.Cache
 	calls := 0
-	g.OnRemove = func(k, v []byte, r ringcache.RemovalReason) {
-		if r != ringcache.RemovedReset {
+	g.OnRemove = func(gone ringcache.Removal) {
+		if gone.Reason != ringcache.RemovedReset {
 			return
 		}
 		if calls++; calls > 100*entries {
 			panic("endless")
 		}
-		_ = c.Set(k, v)
+		_ = c.Set(gone.Key, gone.Value)
 	}
 	c = ringtest.MustCache(t, g)
 	for i := range entries {
@@ -126,7 +126,7 @@ func TestOnRemove_MayReferToItsCache(t *testing.T) {
 	gone := make(chan struct{})
 	func() {
 		var c *ringcache.Cache
-		onRemove := func(_, _ []byte, _ ringcache.RemovalReason) { c.Len() }
+		onRemove := func(ringcache.Removal) { c.Len() }
 		c, err := ringcache.NewWithOptions(ringcache.Options{
 			MaxBytes: ringtest.MinBytes, OnRemove: onRemove,
 		})
@@ -200,7 +200,7 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 			}
 			g := ringtest.Default(bound)
 			g.Elapsed, g.TTL = func() time.Duration { return now }, tt.ttl
-			g.OnRemove = func(_, _ []byte, _ ringcache.RemovalReason) {
+			g.OnRemove = func(ringcache.Removal) {
 				if listening {
 					if told%64 == 0 { // a look at all buckets takes a while
 						var s ringcache.Stats

@@ -18,10 +18,10 @@ func listener(t *testing.T, o ringcache.Options) (*ringcache.Cache, *[]string) {
 	t.Helper()
 	told := new([]string)
 	o.MaxBytes = ringtest.MinBytes
-	o.OnRemove = func(k, v []byte, reason ringcache.RemovalReason) {
-		*told = append(*told, fmt.Sprintf("%s %.20s %s", k, v, reason))
-		clear(k[:cap(k)]) // they are the callback's
-		clear(v[:cap(v)])
+	o.OnRemove = func(gone ringcache.Removal) {
+		*told = append(*told, fmt.Sprintf("%s %.20s %s", gone.Key, gone.Value, gone.Reason))
+		clear(gone.Key[:cap(gone.Key)]) // they are the callback's
+		clear(gone.Value[:cap(gone.Value)])
 	}
 	c, err := ringcache.NewWithOptions(o)
 	require.NoError(t, err)
@@ -112,13 +112,13 @@ func TestOnRemove_Evicted(t *testing.T) {
 func TestOnRemove_NoLockIsHeld(t *testing.T) {
 	var c *ringcache.Cache
 	calls := 0
-	onRemove := func(k, v []byte, reason ringcache.RemovalReason) {
-		if calls++; reason == ringcache.RemovedDeleted {
+	onRemove := func(gone ringcache.Removal) {
+		if calls++; gone.Reason == ringcache.RemovedDeleted {
 			panic("mine")
 		}
-		assert.NoError(t, c.Set([]byte("copy"+strconv.Itoa(calls)), v[:1]))
+		assert.NoError(t, c.Set([]byte("copy"+strconv.Itoa(calls)), gone.Value[:1]))
 		assert.NoError(t, c.Set([]byte("large"+strconv.Itoa(calls)), make([]byte, ringtest.MaxValue)))
-		c.Has(k)
+		c.Has(gone.Key)
 	}
 	c, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: ringtest.MinBytes, OnRemove: onRemove,

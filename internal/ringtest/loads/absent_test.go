@@ -138,12 +138,12 @@ func TestLoader_AbsentAndOnRemove(t *testing.T) {
 	g := ringtest.Tiny(2, 512, 12)
 	told := map[string]ringcache.RemovalReason{}
 	due := make(chan ringcache.RemovalReason, 1)
-	g.OnRemove = func(k, _ []byte, reason ringcache.RemovalReason) {
-		if string(k) == "due" {
-			due <- reason // by a load that nobody waits for
+	g.OnRemove = func(gone ringcache.Removal) {
+		if string(gone.Key) == "due" {
+			due <- gone.Reason // by a load that nobody waits for
 			return
 		}
-		told[string(k)] = reason
+		told[string(gone.Key)] = gone.Reason
 	}
 	var now time.Duration
 	g.Elapsed = func() time.Duration { return now }
@@ -178,7 +178,7 @@ func TestLoader_AbsentAndOnRemove(t *testing.T) {
 // A panic in OnRemove, which a load's result has brought about, is the load's.
 func TestLoader_OnRemovePanics(t *testing.T) {
 	g := ringtest.Tiny(2, 512, 12)
-	g.OnRemove = func(k, _ []byte, reason ringcache.RemovalReason) { panic(reason) }
+	g.OnRemove = func(gone ringcache.Removal) { panic(gone.Reason) }
 	c := ringtest.MustCache(t, g)
 	load, _ := ringtest.Gives("a value of some length")
 	for i := range 5000 {

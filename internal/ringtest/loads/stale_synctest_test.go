@@ -308,7 +308,7 @@ func TestLoaderStale_GoesAtTheTail(t *testing.T) {
 		var now time.Duration
 		g.Elapsed = func() time.Duration { return now }
 		evicted := map[ringcache.RemovalReason]int{}
-		g.OnRemove = func(_, _ []byte, r ringcache.RemovalReason) { evicted[r]++ }
+		g.OnRemove = func(gone ringcache.Removal) { evicted[gone.Reason]++ }
 		c := ringtest.MustCache(t, g)
 		for i := range 50 {
 			require.NoError(t, c.Set(fmt.Append(nil, "old ", i), make([]byte, 20)))

@@ -320,8 +320,8 @@ func FuzzOptions(f *testing.F) {
 		}
 		var left []string
 		if told {
-			o.OnRemove = func(k, v []byte, r ringcache.RemovalReason) {
-				left = append(left, fmt.Sprintf("%s=%s %s", k, v, r))
+			o.OnRemove = func(gone ringcache.Removal) {
+				left = append(left, fmt.Sprintf("%s=%s %s", gone.Key, gone.Value, gone.Reason))
 			}
 		}
 		c, err := ringcache.NewWithOptions(o)

@@ -24,10 +24,10 @@ func TestNilCache_PanicsRecoverably(t *testing.T) {
 			call.Do(nil, k, v)
 		})
 	}
-	var n *ringcache.Namespace
+	var n *ringcache.Cache
 	var view *ringcache.Typed[string, int]
 	for _, call := range []func(){
-		func() { n.Get(nil, k) }, func() { _ = n.Set(k, v) }, func() { _ = n.Invalidate() },
+		func() { n.Get(nil, k) }, func() { _ = n.Set(k, v) }, func() { n.Reset() },
 		func() { n.Stats() }, func() { n.Del(k) }, func() { n.HasGet(nil, k) },
 		func() { _, _, _ = view.Get("k") }, func() { _ = view.Set("k", 1) },
 		func() { view.Has("k") }, func() { _ = view.SetBatch([]string{"k"}, []int{1}) },

@@ -35,8 +35,9 @@ type presence struct {
 func newPresence(t *testing.T, g ringtest.Shape, keys int) *presence {
 	t.Helper()
 	p := &presence{lost: make([]atomic.Bool, keys), missed: make([]atomic.Int64, keys)}
-	g.OnRemove = func(k, _ []byte, reason ringcache.RemovalReason) {
-		if id := binary.BigEndian.Uint64(k); reason == ringcache.RemovedEvicted && id < uint64(keys) {
+	g.OnRemove = func(gone ringcache.Removal) {
+		id := binary.BigEndian.Uint64(gone.Key)
+		if gone.Reason == ringcache.RemovedEvicted && id < uint64(keys) {
 			p.lost[id].Store(true)
 		}
 	}

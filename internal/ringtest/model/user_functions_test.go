@@ -199,15 +199,16 @@ func (p pair) run() error {
 			return // it is called once, and not from within itself
 		}
 		p.inner.Do(c, other, p.value)
-		loads := strings.HasPrefix(p.inner.Name, "GetOrLoad") &&
-			strings.Contains(p.outer.name, "GetOrLoad")
+		inner, inSpace := strings.CutPrefix(p.inner.Name, "Namespace.")
+		loads := strings.HasPrefix(inner, "GetOrLoad") && strings.Contains(p.outer.name, "GetOrLoad") &&
+			inSpace == strings.HasPrefix(p.outer.name, "Namespace.")
 		if !loads { // it would wait for itself: these pass no context on
 			p.inner.Do(c, mine, p.value)
 		}
 		called = true
 	}
 	if p.outer.onRemove {
-		p.g.OnRemove = func(_, _ []byte, _ ringcache.RemovalReason) { inner() }
+		p.g.OnRemove = func(ringcache.Removal) { inner() }
 	}
 	c = ringtest.NewCache(p.g)
 	for i := range p.fill {

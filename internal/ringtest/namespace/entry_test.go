@@ -17,81 +17,40 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/codec"
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// Who only loads has a warm start too: a generation that was dropped is stored again after
-// loads, be they for misses or ahead of an expiry.
-func TestNamespace_GenerationIsStoredAgainByLoads(t *testing.T) {
-	load := func(context.Context, []byte) ([]byte, time.Duration, error) {
-		return nil, time.Minute, nil
-	}
-	typed := func(context.Context, int) (string, time.Duration, error) { return "v", time.Minute, nil }
-	g := ringtest.Roomy(0)
-	g.RefreshAhead = time.Hour // each hit is due
-	for name, ask := range map[string]func(
-		n *ringcache.Namespace, view *ringcache.Typed[int, string], i int,
-	) error{
-		"misses": func(n *ringcache.Namespace, _ *ringcache.Typed[int, string], i int) error {
-			_, err := n.GetOrLoad(t.Context(), nil, []byte{byte(i), byte(i >> 8)}, load)
-			return err
-		},
-		"refreshes": func(n *ringcache.Namespace, _ *ringcache.Typed[int, string], i int) error {
-			_, err := n.GetOrLoad(t.Context(), nil, []byte("k"), load)
-			return err
-		},
-		"a batch": func(n *ringcache.Namespace, _ *ringcache.Typed[int, string], i int) error {
-			keys := [][]byte{{byte(i), byte(i >> 8)}}
-			_, _, err := n.GetOrLoadBatch(t.Context(), nil, keys, make([][]byte, 1),
-				func(context.Context, [][]byte) ([]ringtest.Loaded, error) {
-					return make([]ringtest.Loaded, 1), nil
-				})
-			return err
-		},
-		"a view": func(_ *ringcache.Namespace, view *ringcache.Typed[int, string], i int) error {
-			_, err := view.GetOrLoad(t.Context(), i, typed)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := ringtest.MustCache(t, g)
-			n := c.Namespace("n")
-			view := ringcache.NewTyped[int](n, codec.String[string](), ringcache.TypedOptions{})
-			require.True(t, dropEntry(n))
-			calls := 0
-			for there := false; !there; calls++ {
-				require.Less(t, calls, 10*keptEach) // a stack that moves counts elsewhere
-				require.NoError(t, ask(n, view, calls))
-				_, there = testhook.OfNamespace(n).Stored()
-			}
-			stored, _ := testhook.OfNamespace(n).Stored()
-			require.Equal(t, testhook.OfNamespace(n).Generation.Load(), stored)
-			require.GreaterOrEqual(t, calls, keptEach)
-			require.EqualValues(t, calls, n.Stats().GetCalls)
-			require.Zero(t, n.Stats().SetCalls)
-		})
-	}
-}
-
 // dropEntry has the record of a namespace's generation leave, as the policy may, and reports
 // whether it was there.
-func dropEntry(n *ringcache.Namespace) bool { return dropper(n)() }
+func dropEntry(n *ringcache.Cache) (found bool) {
+	of := testhook.PartsOf(n)
+	c := of.Whole.(*ringcache.Cache)
+	w := store.Write{Key: of.Entry, Kind: record.Internal | record.Spaced, Reason: store.Evicted}
+	w.Hash = ringtest.Shared(c).HashOf(of.Entry, w.Kind)
+	ringtest.Change(c, int(ringtest.BucketOf(c, w.Hash).Number), func(b *store.Store) {
+		found = b.Delete(&w, nil)
+	})
+	return found
+}
 
-// dropper is dropEntry for later, which does not allocate.
-func dropper(n *ringcache.Namespace) func() bool {
-	of := testhook.OfNamespace(n)
-	c := of.Cache.(*ringcache.Cache)
-	h := ringtest.Shared(c).Hash(of.Entry)
+// stored returns the generation in the record of a namespace.
+func stored(n *ringcache.Cache) (g uint64, ok bool) {
+	of := testhook.PartsOf(n)
+	c := of.Whole.(*ringcache.Cache)
+	h := ringtest.Shared(c).HashOf(of.Entry, record.Internal|record.Spaced)
 	b := ringtest.BucketOf(c, h)
-	var w store.Write
-	return func() bool {
-		b.Lock()
-		defer b.Unlock()
-		w = store.Write{Key: of.Entry, Hash: h, Internal: true, Reason: store.Evicted}
-		return b.Delete(&w, nil)
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	var f store.Found
+	if !b.Find(&f, of.Entry, h) {
+		return 0, false
 	}
+	v, _ := f.Ring.Read(nil, f.ValuePos(), f.ValueLen)
+	return binary.LittleEndian.Uint64(v), true
 }
 
 // No key of a user's reaches the record of a namespace, in a file or a snapshot neither: to set
@@ -107,7 +66,7 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 		n := c.Namespace("prices")
 		require.Equal(t, want, string(n.Get(nil, []byte("apple"))))
 		require.Equal(t, string(forged), string(c.Get(nil, under)), "it is an entry as others")
-		require.NotEqual(t, binary.LittleEndian.Uint64(forged), testhook.OfNamespace(n).Generation.Load())
+		require.NotEqual(t, binary.LittleEndian.Uint64(forged), testhook.PartsOf(n).Generation.Load())
 		require.NoError(t, ringtest.Validate(c))
 	}
 	for _, want := range []string{"", "1 euro"} { // the namespace is new, or there already
@@ -138,63 +97,48 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 
 // The records of namespaces are the cache's own: no lookup, write, loop or count shows them.
 func TestNamespace_RecordsAreNotSeen(t *testing.T) {
+	if !chunk.OffHeap {
+		t.Skip("no ring files in this build")
+	}
 	g := ringtest.Roomy(0)
-	g.OnRemove = func(_, v []byte, _ ringcache.RemovalReason) { assert.Equal(t, "a value", string(v)) }
-	c := ringtest.MustCache(t, g)
+	g.OnRemove = func(gone ringcache.Removal) { assert.Equal(t, "a value", string(gone.Value)) }
+	c := ringtest.MustOpen(t, g, filepath.Join(t.TempDir(), "cache"))
 	const names = 20
 	// long ones too
-	n := func(i int) *ringcache.Namespace { return c.Namespace(strings.Repeat("n", i*40)) }
-	for i := range names {
-		n(i)
-	}
+	n := func(i int) *ringcache.Cache { return c.Namespace(strings.Repeat("n", i*40)) }
 	unseen := func(when string) {
 		t.Helper()
 		for i := range names {
-			k := testhook.OfNamespace(n(i)).Entry
-			require.False(t, c.Has(k), when)
-			_, ok := c.Peek(nil, k)
-			require.False(t, ok, when)
-			require.False(t, c.Del(k), when)
-			require.False(t, c.Touch(k, time.Hour), when)
-			swapped, err := c.CompareAndSwap(k, binary.LittleEndian.AppendUint64(nil,
-				testhook.OfNamespace(n(i)).Generation.Load()), nil)
-			require.NoError(t, err)
-			require.False(t, swapped, when)
+			for _, in := range []*ringcache.Cache{c, n(i)} {
+				k := testhook.PartsOf(n(i)).Entry
+				require.False(t, in.Has(k), when)
+				require.False(t, in.Del(k), when)
+				require.False(t, in.Touch(k, time.Hour), when)
+			}
+			g, ok := stored(n(i))
+			require.True(t, ok, when)
+			require.Equal(t, testhook.PartsOf(n(i)).Generation.Load(), g, when)
 		}
 		for k := range c.Keys() {
 			require.Fail(t, "Keys shows it", "%s: %q", when, k)
 		}
 		require.Zero(t, c.Len(), when)
 		require.Zero(t, c.Stats().EntriesCount, when)
-		for i := range names {
-			g, ok := testhook.OfNamespace(n(i)).Stored()
-			require.True(t, ok, when)
-			require.Equal(t, testhook.OfNamespace(n(i)).Generation.Load(), g, when)
-		}
 		require.NoError(t, ringtest.Validate(c))
 	}
 	unseen("when they are stored")
 	for i := range names { // the same keys, of users
-		require.NoError(t, c.Set(testhook.OfNamespace(n(i)).Entry, []byte("a value")))
+		require.NoError(t, c.Set(testhook.PartsOf(n(i)).Entry, []byte("a value")))
 	}
 	require.Equal(t, names, c.Len())
-	seen := map[string]bool{}
 	for k, v := range c.All() {
 		require.Equal(t, "a value", string(v))
-		require.False(t, seen[string(k)], "it is seen twice")
-		seen[string(k)] = true
-	}
-	require.Len(t, seen, names)
-	for i := range names {
-		stored, err := ringtest.SetIfAbsent(c, testhook.OfNamespace(n(i)).Entry, nil)
-		require.NoError(t, err)
-		require.False(t, stored)
-		require.True(t, c.Del(testhook.OfNamespace(n(i)).Entry))
+		require.True(t, c.Del(k))
 	}
 	unseen("after entries of the same keys")
 	c.Reset()
-	require.Zero(t, c.Len())
-	require.NoError(t, ringtest.Validate(c))
+	unseen("after Reset")
+	require.NoError(t, c.Close())
 }
 
 // Any bytes will do as a name, as long as it comes back after a restart where the entry has
@@ -228,7 +172,7 @@ func TestNamespace_Names(t *testing.T) {
 		require.Equal(t, back, c.Namespace(name).Has(k), "%d bytes", len(name))
 	}
 	for name := range names {
-		require.NoError(t, c.Namespace(name).Invalidate())
+		c.Namespace(name).Reset()
 		require.False(t, c.Namespace(name).Has(k))
 	}
 	require.NoError(t, c.Close())
@@ -300,15 +244,10 @@ func TestNamespace_InvalidateAmongLoads(t *testing.T) {
 	}
 	for i := range 1000 {
 		version := source.Add(1)
-		switch i % 16 {
-		case 3:
-			dropEntry(n)
-		case 7:
-			testhook.OfNamespace(n).Keep()
-		case 11:
+		if i%16 == 11 {
 			c.Reset()
 		}
-		assert.NoError(t, n.Invalidate())
+		n.Reset()
 		ended.Store(version)
 		ask(i)
 	}
@@ -354,8 +293,6 @@ func TestNamespace_Allocs(t *testing.T) {
 	keep := func(old []byte, _ bool) ([]byte, bool) { return v, true }
 	load := func(context.Context, []byte) ([]byte, time.Duration, error) { return v, 0, nil }
 	see := func(*ringtest.Entry) {}
-	of := testhook.OfNamespace(n)
-	dropAgain := dropper(n)
 	ctx := context.Background()
 	for call, fn := range map[string]func(){
 		"Set":             func() { _ = n.Set(k, v) },
@@ -380,8 +317,6 @@ func TestNamespace_Allocs(t *testing.T) {
 		"TTL":             func() { n.TTL(k) },
 		"Del":             func() { n.Del(k) },
 		"GetAndDel":       func() { n.GetAndDel(buf, k) },
-		"keep":            func() { dropAgain(); of.Keep() },
-		"appendKey":       func() { of.CutKey(of.AppendKey(buf, k)) },
 		"Stats":           func() { n.Stats() },
 	} {
 		ringtest.ZeroAllocs(t, "a namespace", call, fn)
@@ -398,29 +333,4 @@ func TestNamespace_Allocs(t *testing.T) {
 		}
 	})
 	ringtest.ZeroAllocs(t, "a view", "GetOrLoad", func() { _, _ = view.GetOrLoad(ctx, key, ask) })
-}
-
-// Looking after the entry of a namespace tells OnRemove nothing while the namespace is locked.
-func TestNamespace_KeepLetsOnRemoveInvalidate(t *testing.T) {
-	var n *ringcache.Namespace
-	keeping, told := false, false
-	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, func(g *ringtest.Shape) {
-		g.OnRemove = func(_, _ []byte, _ ringcache.RemovalReason) {
-			if keeping && !told {
-				told = true
-				assert.NoError(t, n.Invalidate())
-			}
-		}
-	})
-	n = p.Namespace("n")
-	of := testhook.OfNamespace(n)
-	for range 50 { // as it is stored again, others leave
-		p.Fill(t)
-		ringtest.CompressAll(p.Cache)
-		dropEntry(n)
-		keeping = true
-		require.NoError(t, ringtest.InTime(func() error { of.Keep(); of.Keep(); return nil }))
-		keeping = false
-	}
-	require.True(t, of.Mu.TryLock())
 }

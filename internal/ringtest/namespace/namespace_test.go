@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
@@ -30,25 +32,25 @@ func TestNamespace_EqualNamesShareOne(t *testing.T) {
 	require.True(t, same.Has(k))
 	require.False(t, b.Has(k))
 	require.False(t, c.Has(k))
-	require.Equal(t, a.Stats(), same.Stats())
+	require.Same(t, a, same)
 	require.NotEqual(t, a.Stats(), b.Stats())
-	require.NoError(t, same.Invalidate())
+	same.Reset()
 	require.False(t, a.Has(k))
-	want := ringcache.NamespaceStats{GetCalls: 2, Misses: 1, SetCalls: 1, Invalidations: 1}
+	want := ringcache.Stats{GetCalls: 2, Misses: 1, SetCalls: 1}
 	require.Equal(t, want, a.Stats())
 
 	var wg sync.WaitGroup
-	got := make([][]byte, 20)
+	got := make([]*ringcache.Cache, 20)
 	for i := range got {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			got[i] = testhook.OfNamespace(c.Namespace("of many")).AppendKey(nil, nil)
+			got[i] = c.Namespace("of many")
 		}()
 	}
 	wg.Wait()
 	for _, g := range got {
-		require.Equal(t, got[0], g, "one generation")
+		require.Same(t, got[0], g)
 	}
 }
 
@@ -57,8 +59,7 @@ func TestNamespaces_AreThoseInUse(t *testing.T) {
 	names := func() (all []string) {
 		for name, n := range c.Namespaces() {
 			all = append(all, name)
-			require.Same(t, testhook.OfNamespace(c.Namespace(name)).Generation,
-				testhook.OfNamespace(n).Generation, "%q", name)
+			require.Same(t, c.Namespace(name), n, "%q", name)
 		}
 		return all
 	}
@@ -68,9 +69,9 @@ func TestNamespaces_AreThoseInUse(t *testing.T) {
 		require.NoError(t, c.Namespace(name).Set([]byte("k"), []byte(name)))
 	}
 	require.ElementsMatch(t, want, names())
-	for name, n := range c.Namespaces() {
+	for name := range c.Namespaces() {
 		if name == "a" {
-			require.NoError(t, n.Drop())
+			require.NoError(t, c.DropNamespace(name))
 			break
 		}
 	}
@@ -79,34 +80,56 @@ func TestNamespaces_AreThoseInUse(t *testing.T) {
 	require.Len(t, names(), 3)
 }
 
-// What the package has under these names.
-const (
-	reservedPrefix = "ringcache.namespace\x00" // of the keys of internal records
-	keptEach       = 1024                      // calls until a generation is looked after
-)
+// reservedPrefix begins the keys of internal records: generation 0.
+const reservedPrefix = "\x00\x00\x00\x00\x00\x00\x00\x00"
 
+// No key of the whole cache is one of a namespace, whatever stands in the records.
 func TestNamespace_Keys(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))
-	n, other := c.Namespace("n"), c.Namespace("other")
+	n := c.Namespace("n")
 	for _, k := range []string{"", "k", string(make([]byte, 300))} {
-		raw := testhook.OfNamespace(n).AppendKey([]byte("dst"), []byte(k))
-		require.Equal(t, "dst", string(raw[:3]))
-		raw = raw[3:]
+		raw, _ := ringtest.KeyOf(n, []byte(k))
 		require.NoError(t, n.Set([]byte(k), []byte("v")))
-		require.Equal(t, "v", string(c.Get(nil, raw)))
-		got, ok := testhook.OfNamespace(n).CutKey(raw)
-		require.True(t, ok)
-		require.Equal(t, k, string(got))
-		_, ok = testhook.OfNamespace(other).CutKey(raw)
-		require.False(t, ok)
-		_, ok = testhook.OfNamespace(n).CutKey(raw[:7])
-		require.False(t, ok)
-		require.NoError(t, n.Invalidate())
-		_, ok = testhook.OfNamespace(n).CutKey(raw)
-		require.False(t, ok, "an older generation")
+		require.False(t, c.Has(raw))
+		require.NoError(t, c.Set(raw, []byte("w")))
+		require.Equal(t, "v", string(n.Get(nil, []byte(k))))
+		require.Equal(t, 1, n.Len())
+		require.Equal(t, 1, c.Len())
+		for got := range c.Keys() {
+			require.Equal(t, raw, got)
+		}
+		for got := range n.Keys() {
+			require.Equal(t, k, string(got))
+		}
+		require.GreaterOrEqual(t, c.Stats().EntriesCount, uint64(2))
+		n.Reset()
+		require.True(t, c.Del(raw))
+		require.Zero(t, n.Len())
 	}
 	require.NoError(t, n.Set(make([]byte, 65527), nil))
 	require.ErrorIs(t, n.Set(make([]byte, 65528), nil), ringcache.ErrTooLarge)
+}
+
+// What is about the whole cache is refused by a namespace, and a namespace has none.
+func TestNamespace_IsNotTheWholeCache(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Roomy(0))
+	n := c.Namespace("n")
+	require.NoError(t, n.Set([]byte("k"), []byte("v")))
+	path := filepath.Join(t.TempDir(), "snapshot")
+	_, err := n.WriteSnapshot(new(bytes.Buffer))
+	_, err2 := n.ReadSnapshot(new(bytes.Buffer))
+	for _, err := range []error{n.Close(), n.Resize(1 << 20), n.SaveToFile(path),
+		n.Save(t.Context(), path, ringcache.SaveOptions{}), n.DropNamespace("n"), err, err2} {
+		require.ErrorIs(t, err, ringcache.ErrNamespace)
+		require.ErrorContains(t, err, "ringcache: ")
+	}
+	require.NoFileExists(t, path)
+	require.Panics(t, func() { n.Namespace("m") })
+	for range n.Namespaces() {
+		require.Fail(t, "a namespace has a namespace")
+	}
+	require.Equal(t, c.Options(), n.Options())
+	require.True(t, n.Has([]byte("k")))
 }
 
 // What a loop yields is valid when it looks at it, also if its body invalidates.
@@ -118,7 +141,7 @@ func TestNamespace_LoopEndsWithTheGeneration(t *testing.T) {
 	seen := 0
 	for range n.All() {
 		if seen++; seen == 10 {
-			require.NoError(t, n.Invalidate())
+			n.Reset()
 		}
 	}
 	require.Equal(t, 10, seen)
@@ -139,7 +162,7 @@ func TestNamespace_InvalidateWhileLoading(t *testing.T) {
 		first <- string(v)
 	}()
 	<-started
-	require.NoError(t, n.Invalidate())
+	n.Reset()
 	v, err := n.GetOrLoad(context.Background(), nil, []byte("k"),
 		func(context.Context, []byte) ([]byte, time.Duration, error) { return []byte("new"), 0, nil })
 	require.NoError(t, err)
@@ -149,51 +172,28 @@ func TestNamespace_InvalidateWhileLoading(t *testing.T) {
 	require.Equal(t, "new", string(n.Get(nil, []byte("k"))))
 }
 
-// A generation that was dropped is stored again, so that a later start is warm.
-func TestNamespace_GenerationIsStoredAgain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cache")
-	for _, changed := range []bool{false, true} {
-		c := ringtest.OpenFile(t, path, ringtest.MinBytes)
-		n := c.Namespace("n")
-		require.NoError(t, n.Set([]byte("k"), []byte("v")))
-		if changed {
-			of := testhook.OfNamespace(n)
-			require.NoError(t, ringtest.Write(c, store.Write{Key: of.Entry, Internal: true,
-				Value: binary.LittleEndian.AppendUint64(nil, of.Generation.Load()+1)}))
-		} else {
-			require.True(t, dropEntry(n))
-		}
-		var before ringcache.Stats
-		c.UpdateStats(&before)
-		for range keptEach {
-			keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
-			require.NoError(t, n.SetBatch(keys, make([][]byte, 3)))
-		}
-		g, ok := testhook.OfNamespace(n).Stored()
-		require.True(t, ok)
-		require.Equal(t, testhook.OfNamespace(n).Generation.Load(), g)
-		var after ringcache.Stats
-		c.UpdateStats(&after)
-		require.EqualValues(t, 3*keptEach, after.SetCalls-before.SetCalls, "no Set of the user's")
-		require.Equal(t, before.GetCalls, after.GetCalls)
-		require.NoError(t, c.Close())
-		c = ringtest.OpenFile(t, path, ringtest.MinBytes)
-		require.Equal(t, "v", string(c.Namespace("n").Get(nil, []byte("k"))))
-		require.NoError(t, c.Close())
-	}
-}
-
 // What is no generation is taken for none.
 func TestNamespace_ForeignEntry(t *testing.T) {
-	c := ringtest.MustCache(t, ringtest.Roomy(0))
-	w := store.Write{Key: []byte(reservedPrefix + "n"), Value: []byte("no generation"), Internal: true}
+	if !chunk.OffHeap {
+		t.Skip("no ring files in this build")
+	}
+	path := filepath.Join(t.TempDir(), "cache")
+	c := ringtest.OpenFile(t, path, ringtest.MinBytes)
+	w := store.Write{Key: []byte(reservedPrefix + "n"), Value: []byte("no generation"),
+		Kind: record.Internal | record.Spaced}
 	require.NoError(t, ringtest.Write(c, w))
+	require.NoError(t, c.Close())
+	c = ringtest.OpenFile(t, path, ringtest.MinBytes)
+	for range c.Namespaces() {
+		require.Fail(t, "it is no namespace")
+	}
 	n := c.Namespace("n")
 	require.NoError(t, n.Set([]byte("k"), []byte("v")))
 	require.True(t, n.Has([]byte("k")))
-	g, ok := testhook.OfNamespace(n).Stored()
+	g, ok := stored(n)
 	require.True(t, ok)
-	require.Equal(t, testhook.OfNamespace(n).Generation.Load(), g)
+	require.Equal(t, testhook.PartsOf(n).Generation.Load(), g)
+	require.NoError(t, c.Close())
 }
 
 // Where nothing can be stored, a namespace is empty, and neither stale nor an error.
@@ -202,21 +202,25 @@ func TestNamespace_NoMemory(t *testing.T) {
 	g.Memory.Map = func(int) ([]byte, error) { return nil, errors.New("none left") }
 	n := ringtest.MustCache(t, g).Namespace("n")
 	require.ErrorIs(t, n.Set([]byte("k"), nil), ringcache.ErrNoMemory)
-	require.NoError(t, n.Invalidate())
+	n.Reset()
 	require.False(t, n.Has([]byte("k")))
 }
 
-// OnRemove gets the keys that entries have in the cache, and is not called for generations. It may
-// call every method, also when entries were evicted for a generation.
+// OnRemove gets keys as they were set, with the name of the namespace, and is not called for
+// generations. It may call every method, also when entries were evicted for a generation.
 func TestNamespace_OnRemove(t *testing.T) {
+	if !chunk.OffHeap {
+		t.Skip("no ring files in this build")
+	}
 	var c *ringcache.Cache
-	var n *ringcache.Namespace
+	var n *ringcache.Cache
 	var inner func() // what OnRemove does once
 	own, nested := 0, 0
 	g := ringtest.Tiny(1, 256, 64)
-	g.OnRemove = func(k, _ []byte, _ ringcache.RemovalReason) {
-		assert.False(t, bytes.HasPrefix(k, []byte(reservedPrefix)), "%q", k)
-		if _, ok := testhook.OfNamespace(n).CutKey(k); ok {
+	g.OnRemove = func(gone ringcache.Removal) {
+		assert.True(t, bytes.HasPrefix(gone.Key, []byte("key ")), "%q", gone.Key)
+		assert.Contains(t, []string{"", "n"}, gone.Namespace)
+		if gone.Namespace == "n" {
 			own++
 		}
 		if do := inner; do != nil {
@@ -225,7 +229,7 @@ func TestNamespace_OnRemove(t *testing.T) {
 			do()
 		}
 	}
-	c = ringtest.MustCache(t, g)
+	c = ringtest.MustOpen(t, g, filepath.Join(t.TempDir(), "cache"))
 	n = c.Namespace("n")
 	within := func() error {
 		for i := range 3000 {
@@ -238,21 +242,16 @@ func TestNamespace_OnRemove(t *testing.T) {
 				continue
 			}
 			for j := range 10 { // one of these needs room
-				c.Namespace(fmt.Sprint("name ", i, j))
 				dropEntry(n)
-				inner = func() { err = n.Invalidate(); c.Namespace(fmt.Sprint("inner ", i, j)) }
-				if err := errors.Join(n.Invalidate(), err); err != nil {
-					return err
-				}
-				dropEntry(n)
-				inner = func() { testhook.OfNamespace(n).Wrote(keptEach) }
-				testhook.OfNamespace(n).Wrote(keptEach)
-				inner = func() { err = n.Invalidate(); c.Namespace(fmt.Sprint("inner ", i, j)) }
+				inner = func() { n.Reset(); c.Namespace(fmt.Sprint("inner ", i, j)) }
+				n.Reset()
 				c.Namespace(fmt.Sprint("another ", i, j))
+				_ = c.DropNamespace(fmt.Sprint("another ", i, j))
+				_ = c.DropNamespace(fmt.Sprint("inner ", i, j))
 			}
 			inner = nil
 		}
-		return nil
+		return c.Close()
 	}
 	require.NoError(t, ringtest.InTime(within))
 	require.NotZero(t, own)
@@ -304,7 +303,7 @@ func TestNamespace_Concurrent(t *testing.T) {
 		set(k)
 		get(k)
 		begun.Add(1)
-		assert.NoError(t, n.Invalidate())
+		n.Reset()
 		ended.Add(1)
 		get(k)
 		for range 50 {
@@ -317,7 +316,6 @@ func TestNamespace_Concurrent(t *testing.T) {
 	require.Equal(t, ids.Load(), s.SetCalls)
 	require.Equal(t, gets.Load(), s.GetCalls)
 	require.Equal(t, hits.Load(), s.GetCalls-s.Misses)
-	require.EqualValues(t, 300, s.Invalidations)
 	require.NotZero(t, hits.Load())
 }
 
@@ -329,7 +327,7 @@ func TestNamespace_SnapshotFromBefore(t *testing.T) {
 	var before, after bytes.Buffer
 	_, err := c.WriteSnapshot(&before)
 	require.NoError(t, err)
-	require.NoError(t, n.Invalidate())
+	n.Reset()
 	require.NoError(t, n.Set([]byte("other"), []byte("v")))
 	_, err = c.WriteSnapshot(&after)
 	require.NoError(t, err)
@@ -345,22 +343,21 @@ func TestNamespace_SnapshotFromBefore(t *testing.T) {
 	require.True(t, c.Namespace("n").Has([]byte("other")))
 }
 
-// A snapshot does not bring back a dropped namespace to the cache that has dropped it, however
-// many generations have been forgotten since.
-func TestNamespace_DroppedStaysDropped(t *testing.T) {
+// A snapshot from before brings back what it has, as one from before Del does.
+func TestNamespace_SnapshotFromBeforeDrop(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))
 	require.NoError(t, c.Namespace("n").Set([]byte("k"), []byte("v")))
+	require.NoError(t, c.Set([]byte("k"), []byte("w")))
 	var before bytes.Buffer
 	_, err := c.WriteSnapshot(&before)
 	require.NoError(t, err)
-	require.NoError(t, c.Namespace("n").Drop())
-	other := c.Namespace("other")
-	for range 1000 {
-		require.NoError(t, other.Invalidate())
-	}
-	held := c.Len() // perhaps one that is not removed yet
+	require.NoError(t, c.DropNamespace("n"))
+	require.NoError(t, c.Namespace("other").Set([]byte("k"), []byte("x")))
 	_, err = c.ReadSnapshot(&before)
 	require.NoError(t, err)
-	require.False(t, c.Namespace("n").Has([]byte("k")))
-	require.LessOrEqual(t, c.Len(), held)
+	require.Equal(t, "v", string(c.Namespace("n").Get(nil, []byte("k"))))
+	require.Equal(t, "w", string(c.Get(nil, []byte("k"))))
+	require.Equal(t, "x", string(c.Namespace("other").Get(nil, []byte("k"))))
+	require.Equal(t, 1, c.Namespace("n").Len())
+	require.NoError(t, ringtest.Validate(c))
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
@@ -411,7 +412,7 @@ func goldenEntries(t testing.TB, c *ringcache.Cache, now time.Time) {
 	require.NoError(t, c.SetWithTTL([]byte("long"), bytes.Repeat([]byte("v"), 70_000), 0))
 	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
 		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(now)))
-	w := store.Write{Key: []byte("negative"), Negative: true, Expiry: 1<<32 - 1}
+	w := store.Write{Key: []byte("negative"), Kind: record.Negative, Expiry: 1<<32 - 1}
 	require.NoError(t, ringtest.Write(c, w))
 }
 

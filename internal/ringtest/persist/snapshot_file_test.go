@@ -89,7 +89,7 @@ func TestLoad_Namespaces(t *testing.T) {
 	saved := ringcache.New(ringtest.MinBytes)
 	require.NoError(t, saved.Namespace("a").Set([]byte("k"), []byte("v")))
 	require.NoError(t, saved.Namespace("b").Set([]byte("k"), []byte("gone")))
-	require.NoError(t, saved.Namespace("b").Invalidate())
+	saved.Namespace("b").Reset()
 	_, path := ringtest.SnapshotOf(t, saved)
 	ringtest.CloseCache(t, saved)
 	c, report := ringtest.MustLoadInto(t, path, ringcache.Options{MaxBytes: ringtest.MinBytes})
@@ -133,7 +133,7 @@ func TestLoad_PanicInOnRemoveClosesTheCache(t *testing.T) {
 	require.NoError(t, err)
 	ringtest.CloseCache(t, c)
 	of := o
-	of.OnRemove = func([]byte, []byte, ringcache.RemovalReason) { panic("of the user") }
+	of.OnRemove = func(ringcache.Removal) { panic("of the user") }
 	require.PanicsWithValue(t, "of the user", func() { _, _, _ = ringcache.Load(path, of) })
 	c, err = ringcache.NewWithOptions(o)
 	require.NoError(t, err, "it is still in use")

@@ -62,10 +62,10 @@ func TestSnapshot_LoadingTellsOnRemove(t *testing.T) {
 	var c *ringcache.Cache
 	var told atomic.Int64
 	g := ringtest.Default(ringtest.MinBytes)
-	g.OnRemove = func(k, v []byte, reason ringcache.RemovalReason) {
+	g.OnRemove = func(gone ringcache.Removal) {
 		told.Add(1)
-		c.Has(k)
-		assert.Equal(t, ringcache.RemovedEvicted, reason)
+		c.Has(gone.Key)
+		assert.Equal(t, ringcache.RemovedEvicted, gone.Reason)
 	}
 	c = ringtest.MustCache(t, g)
 	f, err := os.Open(path)
@@ -145,7 +145,7 @@ func TestSnapshot_PanicInOnRemoveReachesTheCaller(t *testing.T) {
 	ringtest.FillCache(t, c, 0, 60_000, 1000)
 	_, path := ringtest.SnapshotOf(t, c)
 	g := ringtest.Default(ringtest.MinBytes)
-	g.OnRemove = func([]byte, []byte, ringcache.RemovalReason) { panic("of the user") }
+	g.OnRemove = func(ringcache.Removal) { panic("of the user") }
 	d := ringtest.MustCache(t, g)
 	f, err := os.Open(path)
 	require.NoError(t, err)

@@ -252,10 +252,10 @@ func TestResize_TellsOnRemove(t *testing.T) {
 	g := ringtest.Default(256 << 20)
 	told := 0
 	var c *ringcache.Cache
-	g.OnRemove = func(k, _ []byte, reason ringcache.RemovalReason) {
+	g.OnRemove = func(gone ringcache.Removal) {
 		told++
-		assert.Equal(t, ringcache.RemovedEvicted, reason, "%x", k)
-		assert.False(t, c.Has(k), "%x", k)
+		assert.Equal(t, ringcache.RemovedEvicted, gone.Reason, "%x", gone.Key)
+		assert.False(t, c.Has(gone.Key), "%x", gone.Key)
 	}
 	c = ringtest.MustCache(t, g)
 	ringtest.FillCache(t, c, 0, 100_000, 400)
@@ -273,8 +273,8 @@ func TestResize_TouchTooLong(t *testing.T) {
 	g := ringtest.Default(256 << 20)
 	g.Policy = ringcache.PolicyFIFO // else it may lie in the small ring, and is moved by Resize
 	var reasons []ringcache.RemovalReason
-	g.OnRemove = func(_, _ []byte, reason ringcache.RemovalReason) {
-		reasons = append(reasons, reason)
+	g.OnRemove = func(gone ringcache.Removal) {
+		reasons = append(reasons, gone.Reason)
 	}
 	c := ringtest.MustCache(t, g)
 	k := []byte("long")

@@ -13,7 +13,6 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // A live entry leaves only when live entries fill the bound: under any mix of writes, a key
@@ -59,7 +58,7 @@ type room struct {
 	g      ringtest.Shape
 	path   string // of the file, if there is one
 	c      *ringcache.Cache
-	spaces []*ringcache.Namespace
+	spaces []*ringcache.Cache
 	now    *time.Duration
 	most   int
 	life   bool
@@ -99,13 +98,13 @@ func (r *room) open() {
 	} else {
 		r.c = ringtest.MustOpen(r.t, r.g, r.path)
 	}
-	r.spaces = []*ringcache.Namespace{nil}
+	r.spaces = []*ringcache.Cache{r.c}
 	for i := range 3 {
 		r.spaces = append(r.spaces, r.c.Namespace(fmt.Sprint(i)))
 	}
 	byBucket := map[ringtest.Bucket]int{}
 	for id, e := range r.live {
-		e.counted, _ = r.roomFor(r.key(id, e.space), e.record)
+		e.counted, _ = r.roomFor(r.spaces[e.space], r.key(id), e.record)
 		r.live[id] = e
 		byBucket[e.counted] += e.record
 	}
@@ -125,23 +124,20 @@ func (r *room) reopen() {
 	}
 }
 
-// key returns the key of id in the cache.
-func (r *room) key(id uint64, space int) []byte {
-	k := binary.LittleEndian.AppendUint64(nil, id)
-	if n := r.spaces[space]; n != nil {
-		return testhook.OfNamespace(n).AppendKey(nil, k)
-	}
-	return append([]byte("plain"), k...)
+// key returns the key of id in its namespace.
+func (r *room) key(id uint64) []byte {
+	return append([]byte("key of room"), binary.LittleEndian.AppendUint64(nil, id)...)
 }
 
 // roomFor returns the bucket that a record counts in, and whether it may be added.
-func (r *room) roomFor(k []byte, record int) (ringtest.Bucket, bool) {
+func (r *room) roomFor(in *ringcache.Cache, k []byte, record int) (ringtest.Bucket, bool) {
 	c := r.c
 	if ringtest.Shared(c).IsLarge(record) {
 		lb := ringtest.Nth(c, ringtest.Shared(c).Buckets)
 		return lb, r.bytes[lb]+record < ringtest.Shared(c).Bound()/8
 	}
-	b := ringtest.BucketOf(c, ringtest.Shared(c).Hash(k))
+	_, h := ringtest.KeyOf(in, k)
+	b := ringtest.BucketOf(c, h)
 	share := ringtest.Shared(c).Bound() / ringtest.Shared(c).Buckets
 	switch {
 	case r.most > share/8: // large records take a part of it
@@ -164,21 +160,21 @@ func (r *room) drop(id uint64) {
 func (r *room) set(id, version uint64, size int, ttl time.Duration) {
 	old, there := r.live[id]
 	space := int(id % uint64(len(r.spaces)))
-	k := r.key(id, space)
+	in, k := r.spaces[space], r.key(id)
 	r.drop(id)
 	record := size + len(k) + 20
-	b, ok := r.roomFor(k, record)
+	b, ok := r.roomFor(in, k, record)
 	if !ok {
-		require.Equal(r.t, there && (old.deadline == 0 || old.deadline > *r.now), r.c.Del(k))
+		require.Equal(r.t, there && (old.deadline == 0 || old.deadline > *r.now), in.Del(k))
 		return
 	}
 	v := roomValue(id, version, size)
 	e := roomEntry{version, size, space, 0, b, record}
 	if ttl > 0 {
-		require.NoError(r.t, r.c.SetWithTTL(k, v, ttl))
+		require.NoError(r.t, in.SetWithTTL(k, v, ttl))
 		e.deadline = (*r.now + ttl).Truncate(clock.Tick)
 	} else {
-		require.NoError(r.t, r.c.Set(k, v))
+		require.NoError(r.t, in.Set(k, v))
 	}
 	r.live[id] = e
 	r.bytes[b] += record
@@ -196,7 +192,7 @@ func roomValue(id, version uint64, size int) []byte {
 // check looks for a key.
 func (r *room) check(id uint64) {
 	space := int(id % uint64(len(r.spaces)))
-	got, ok := r.c.HasGet(nil, r.key(id, space))
+	got, ok := r.spaces[space].HasGet(nil, r.key(id))
 	e, live := r.live[id]
 	if live && e.deadline != 0 && e.deadline <= *r.now {
 		r.drop(id)
@@ -218,7 +214,7 @@ func (r *room) sizeOf() int {
 // step does something to one of n keys.
 func (r *room) step(n int, version uint64) {
 	id := uint64(r.rnd.IntN(n))
-	k := r.key(id, int(id%uint64(len(r.spaces))))
+	in, k := r.spaces[id%uint64(len(r.spaces))], r.key(id)
 	switch x := r.rnd.IntN(100); {
 	case x < 45:
 		r.set(id, version, r.sizeOf(), 0)
@@ -226,19 +222,19 @@ func (r *room) step(n int, version uint64) {
 		r.set(id, version, r.sizeOf(), time.Duration(1+r.rnd.IntN(50))*time.Second)
 	case x < 58:
 		r.drop(id)
-		r.c.Del(k)
+		in.Del(k)
 	case x < 60:
 		r.drop(id)
-		r.c.GetAndDel(nil, k)
+		in.GetAndDel(nil, k)
 	case x < 62: // a Set that fails removes the older value
 		r.drop(id)
-		require.ErrorIs(r.t, r.c.Set(k, make([]byte, ringtest.Shared(r.c).MaxValue()+1)),
+		require.ErrorIs(r.t, in.Set(k, make([]byte, ringtest.Shared(r.c).MaxValue()+1)),
 			ringcache.ErrTooLarge)
 	case x < 63 && r.life:
 		*r.now += time.Duration(r.rnd.IntN(1000)) * time.Millisecond
 	case x == 63 && r.rnd.IntN(50) == 0:
 		r.oldest = r.oldest%3 + 1
-		require.NoError(r.t, r.spaces[r.oldest].Invalidate())
+		r.spaces[r.oldest].Reset()
 		for id, e := range r.live {
 			if e.space == r.oldest {
 				r.drop(id)
@@ -266,7 +262,7 @@ func (r *room) all(n int) {
 		want[e.space]++
 	}
 	for i, n := range r.spaces[1:] {
-		require.Equal(r.t, want[i+1], n.Stats().Entries, "entries of namespace %d", i+1)
+		require.Equal(r.t, want[i+1], n.Stats().EntriesCount, "entries of namespace %d", i+1)
 	}
 }
 

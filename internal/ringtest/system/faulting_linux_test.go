@@ -143,7 +143,7 @@ func TestFaulting_OnRemoveMayReferToItsCache(t *testing.T) {
 	for range 20 {
 		g := faultingMemory(t, &collected)
 		var c *ringcache.Cache
-		g.OnRemove = func(_, _ []byte, _ ringcache.RemovalReason) { c.Len() }
+		g.OnRemove = func(ringcache.Removal) { c.Len() }
 		g.Elapsed = func() time.Duration { runtime.KeepAlive(c); return 0 }
 		c = ringtest.NewCache(g)
 		require.NoError(t, c.Set([]byte("key"), nil))

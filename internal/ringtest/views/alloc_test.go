@@ -34,7 +34,7 @@ func TestTyped_Allocs(t *testing.T) {
 }
 
 func checkAllocs[K ringcache.Key](
-	t *testing.T, c *ringcache.Cache, kind string, key K, prefix string, ns ...*ringcache.Namespace,
+	t *testing.T, c *ringcache.Cache, kind string, key K, prefix string, ns ...*ringcache.Cache,
 ) {
 	t.Helper()
 	n := cmp.Or(append(ns, nil)...)

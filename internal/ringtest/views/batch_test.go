@@ -15,7 +15,6 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 func TestTyped_Batches(t *testing.T) {
@@ -100,7 +99,8 @@ func TestTyped_BatchErrors(t *testing.T) {
 			}
 			require.NoError(t, check())
 			for _, k := range []string{"key 20", "key 50"} {
-				require.NoError(t, c.Set(rawKey(t, c, view, k), []byte("x")))
+				in, raw := rawKey(t, c, view, k)
+				require.NoError(t, in.Set(raw, []byte("x")))
 				last[k] = -1
 			}
 			err = check()
@@ -145,7 +145,7 @@ func testLoop[K ringcache.Key](t *testing.T, keys []K, text func(K) string) {
 	c := ringtest.MustCache(t, ringtest.Tiny(16, 4096, 100))
 	n := c.Namespace("n")
 	for i, o := range []struct {
-		n      *ringcache.Namespace
+		n      *ringcache.Cache
 		prefix string
 	}{{nil, "prefix:"}, {nil, "other:"}, {n, ""}, {n, "prefix:"}} {
 		view := viewIn[K](c, o.n, decimals, o.prefix)
@@ -154,13 +154,15 @@ func testLoop[K ringcache.Key](t *testing.T, keys []K, text func(K) string) {
 			require.NoError(t, view.Set(k, 100*i+j))
 			want[text(k)] = 100*i + j
 		}
-		raw := []byte(o.prefix)
+		raw, in := []byte(o.prefix), c
 		if o.n != nil {
-			raw = testhook.OfNamespace(o.n).AppendKey(nil, raw)
+			in = o.n
 		}
 		for _, foreign := range []string{"a key of 17 bytes", "\x00\x01\x02", "four"} {
-			require.NoError(t, c.Set(append(slices.Clone(raw), foreign...), []byte("no number")))
-			require.NoError(t, c.Set([]byte(foreign), []byte("1")))
+			require.NoError(t, in.Set(append(slices.Clone(raw), foreign...), []byte("no number")))
+			if o.prefix != "" {
+				require.NoError(t, in.Set([]byte(foreign), []byte("1")))
+			}
 		}
 		got, seen := map[string]int{}, map[string]bool{}
 		for k, v := range view.All() {
@@ -180,7 +182,7 @@ func testLoop[K ringcache.Key](t *testing.T, keys []K, text func(K) string) {
 		for range view.All() {
 			break
 		}
-		require.NoError(t, n.Invalidate())
+		n.Reset()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,7 +40,7 @@ var decimals = codec.Func(
 
 // viewIn returns a view of a namespace, or of the whole cache if n is nil.
 func viewIn[K ringcache.Key, V any](
-	c *ringcache.Cache, n *ringcache.Namespace, codec ringcache.Codec[V], prefix string,
+	c *ringcache.Cache, n *ringcache.Cache, codec ringcache.Codec[V], prefix string,
 ) *ringcache.Typed[K, V] {
 	if n == nil {
 		return ringcache.NewTyped[K](c, codec, ringcache.TypedOptions{Prefix: prefix})
@@ -111,7 +112,7 @@ func TestTyped_GetOrLoadKeys(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))
 	n := c.Namespace("n")
 	for _, o := range []struct {
-		n      *ringcache.Namespace
+		n      *ringcache.Cache
 		prefix string
 	}{{nil, ""}, {nil, "p:"}, {n, ""}, {n, "p:"}} {
 		key := []byte("key")
@@ -139,7 +140,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
 	for name, view := range typedViews(c) {
 		t.Run(name, func(t *testing.T) {
 			const waiters = 10
-			raw := rawKey(t, c, view, "k")
+			in, raw := rawKey(t, c, view, "k")
 			release := make(chan bool)
 			var mu sync.Mutex
 			loads := 0
@@ -163,7 +164,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
 					assert.Zero(t, v)
 				}()
 			}
-			waiting := func() bool { return ringtest.Waiting(c, raw) == waiters }
+			waiting := func() bool { return ringtest.Waiting(in, raw) == waiters }
 			require.Eventually(t, waiting, 10*time.Second, time.Millisecond)
 			close(release)
 			wg.Wait()
@@ -173,25 +174,31 @@ func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// rawKey returns the key that one of a view has in its cache, and deletes its entry.
+// rawKey returns the cache of a view, which is c or its namespace n, and the key that one of the
+// view has there. It deletes the entry.
 func rawKey[K ringcache.Key](
 	t testing.TB, c *ringcache.Cache, view *ringcache.Typed[K, int], key K,
-) (raw []byte) {
+) (in *ringcache.Cache, raw []byte) {
 	t.Helper()
 	view.Del(key)
 	before := map[string]bool{}
-	for k := range c.Keys() {
-		before[string(k)] = true
+	all := []*ringcache.Cache{c, c.Namespace("n")}
+	for i, of := range all {
+		for k := range of.Keys() {
+			before[fmt.Sprint(i, string(k))] = true
+		}
 	}
 	require.NoError(t, view.Set(key, 1))
-	for k := range c.Keys() {
-		if !before[string(k)] {
-			require.Nil(t, raw, "there are two new keys")
-			raw = bytes.Clone(k)
+	for i, of := range all {
+		for k := range of.Keys() {
+			if !before[fmt.Sprint(i, string(k))] {
+				require.Nil(t, in, "there are two new keys")
+				in, raw = of, bytes.Clone(k)
+			}
 		}
 	}
 	require.True(t, view.Del(key))
-	return raw
+	return in, raw
 }
 
 // An entry in the form of an older version is loaded anew, and replaced.
@@ -199,7 +206,8 @@ func TestTyped_GetOrLoadOfWhatCannotBeDecoded(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))
 	for name, view := range typedViews(c) {
 		t.Run(name, func(t *testing.T) {
-			require.NoError(t, c.Set(rawKey(t, c, view, "k"), []byte("six")))
+			in, raw := rawKey(t, c, view, "k")
+			require.NoError(t, in.Set(raw, []byte("six")))
 			load := func(context.Context, string) (int, time.Duration, error) { return 6, 0, nil }
 			v, err := view.GetOrLoad(context.Background(), "k", load)
 			require.NoError(t, err)
@@ -358,16 +366,18 @@ func TestTyped_InNamespace(t *testing.T) {
 	calls()
 	var s ringcache.Stats
 	c.UpdateStats(&s)
-	require.Equal(t, ringcache.NamespaceStats{
+	of := n.Stats()
+	of.EntriesCount, of.BytesSize = 0, 0
+	require.Equal(t, ringcache.Stats{
 		GetCalls: s.GetCalls, Misses: s.Misses, SetCalls: s.SetCalls, DelCalls: s.DelCalls,
-	}, n.Stats())
+	}, of)
 	require.EqualValues(t, 9, s.GetCalls)
 	require.EqualValues(t, 4, s.Misses)
 
 	require.NoError(t, view.Set("a", 1))
 	require.NoError(t, other.Set("a", 2))
 	require.True(t, n.Has([]byte("p:a")))
-	require.NoError(t, n.Invalidate())
+	n.Reset()
 	require.False(t, view.Has("a"))
 	require.False(t, other.Has("a"))
 }
@@ -399,7 +409,7 @@ func TestTyped_ErrorsNameTheKey(t *testing.T) {
 func testQuote[K ringcache.Key](t *testing.T, c *ringcache.Cache, key K, want string) {
 	t.Helper()
 	view := ringcache.NewTyped[K](c, decimals, ringcache.TypedOptions{Prefix: "prefix:"})
-	k := rawKey(t, c, view, key)
+	_, k := rawKey(t, c, view, key)
 	require.NoError(t, c.Set(k, []byte("four")))
 	ends := " of 4 bytes: value cannot be decoded: strconv.Atoi: parsing \"four\": invalid syntax"
 	check := func(err error, verb string) {

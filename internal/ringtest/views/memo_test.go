@@ -76,7 +76,7 @@ type memoModel struct {
 	cache    *ringcache.Cache
 	age      *time.Duration
 	views    [2]*ringcache.Typed[uint64, string] // of the whole cache, and of a namespace
-	space    *ringcache.Namespace
+	space    *ringcache.Cache
 	recalled func() int
 	last     [2]map[uint64]memoValue
 	version  int
@@ -118,7 +118,7 @@ func (m *memoModel) step() {
 	case n < 1990:
 		*m.age += time.Duration(m.rnd.IntN(300)) * time.Millisecond
 	case n < 1996:
-		m.space.Invalidate()
+		m.space.Reset()
 		clear(m.last[1])
 	case n < 1998:
 		m.cache.Reset()

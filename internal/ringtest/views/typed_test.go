@@ -289,12 +289,10 @@ func TestTyped_ValuesAreDecodedUnlocked(t *testing.T) {
 }
 
 func TestNewTyped_Panics(t *testing.T) {
-	const want = "ringcache: make typed view: cache, namespace or codec is nil"
+	const want = "ringcache: make typed view: cache or codec is nil"
 	c, o := ringtest.Small(t), ringcache.TypedOptions{}
 	var noCache *ringcache.Cache
-	var noSpace *ringcache.Namespace
 	require.PanicsWithValue(t, want, func() { ringcache.NewTyped[int](noCache, pointCodec(), o) })
-	require.PanicsWithValue(t, want, func() { ringcache.NewTyped[int](noSpace, pointCodec(), o) })
 	require.PanicsWithValue(t, want, func() { ringcache.NewTyped[int, point](c, nil, o) })
 }
 

@@ -176,17 +176,17 @@ func TestViews_AreLikeACacheOfTheirOwn(t *testing.T) {
 
 // requireCountsOf fails unless the namespace has counted what own has, which has had the same
 // calls with keys that are shorter by overhead.
-func requireCountsOf(t *testing.T, own *ringcache.Cache, n *ringcache.Namespace, overhead uint64) {
+func requireCountsOf(t *testing.T, own *ringcache.Cache, n *ringcache.Cache, overhead uint64) {
 	t.Helper()
 	var s ringcache.Stats
 	own.UpdateStats(&s)
-	want := ringcache.NamespaceStats{
+	want := ringcache.Stats{
 		GetCalls: s.GetCalls, Misses: s.Misses, SetCalls: s.SetCalls, DelCalls: s.DelCalls,
-		Entries: s.EntriesCount, Bytes: n.Stats().Bytes,
+		EntriesCount: s.EntriesCount, BytesSize: n.Stats().BytesSize,
 	}
 	most := s.BytesSize + (overhead+record.LongHeader-record.ShortHeader)*s.EntriesCount
-	require.GreaterOrEqual(t, want.Bytes, s.BytesSize+overhead*s.EntriesCount)
-	require.LessOrEqual(t, want.Bytes, most, "a longer key may take a longer header")
+	require.GreaterOrEqual(t, want.BytesSize, s.BytesSize+overhead*s.EntriesCount)
+	require.LessOrEqual(t, want.BytesSize, most, "a longer key may take a longer header")
 	require.Equal(t, want, n.Stats())
 	require.Equal(t, s.HitRatio(), n.Stats().HitRatio())
 	require.NotZero(t, s.HitRatio())
