@@ -42,8 +42,8 @@ const stepLooks = 1024
 var oldestFirst = [...]policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 
 // Walk appends the next live records of up to StepBytes to spots, but not those that no lookup
-// would find. It reports whether the walk has met all records now, but for those in the last left/of
-// of small and main. EndWalk must follow.
+// would find. It reports whether the walk has met all records now, but for those in the last part,
+// left/of, of small and main. EndWalk must follow.
 func (b *Store) Walk(w *Walk, left, of int, spots []Spot) (_ []Spot, done bool) {
 	if !w.begun {
 		w.begun = true
