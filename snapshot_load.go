@@ -238,11 +238,11 @@ func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arr
 			t.c.inLargeLocked(&t.w, isLarge) {
 			return n, news, false
 		}
-		stored, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
+		added, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
 		if !ok {
 			return n, news, false
 		}
-		if stored {
+		if added {
 			t.loaded++
 			bytes += len(t.rec)
 			more := b.Arrived(len(t.rec))
