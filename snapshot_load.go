@@ -282,11 +282,11 @@ func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arr
 			t.c.inLargeLocked(&t.w, isLarge) {
 			return n, news, false
 		}
-		stored, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
+		added, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
 		if !ok {
 			return n, news, false
 		}
-		if stored {
+		if added {
 			t.loaded++
 			bytes += len(t.rec)
 			more := b.Arrived(len(t.rec))
@@ -316,7 +316,7 @@ func (t *restorer) prepare(it item, body []byte) bool {
 		return false
 	}
 	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Expiry != 0
-	if same && s.Form == record.Plain && !s.Idles() && w.Kind == record.Value {
+	if same && s.Form == record.Plain && !s.Idles() && w.Kind.Base() == record.Value {
 		t.rec = rec[:hd.Total()] // nearly always
 	}
 	return !s.IsForgotten(&w.Write)
