@@ -32,11 +32,12 @@ type watched struct {
 	HotKeys  *hotKeys // null: the program reports no reads
 }
 
-// namespace is a part of a cache.
+// namespace is a part of a cache, with the figures that a namespace has of its own.
 type namespace struct {
-	Name string // as a Go string literal
-	ringcache.NamespaceStats
+	Name     string // as a Go string literal
 	HitRatio float64
+
+	GetCalls, Misses, SetCalls, DelCalls, EntriesCount, BytesSize uint64
 }
 
 // settings are the fields of the Options. A function is true, a Compressor is its ID.
@@ -50,7 +51,7 @@ func settingsOf(c *ringcache.Cache) settings {
 		switch v := value.(type) {
 		case ringcache.Policy, ringcache.HugePages:
 			value = fmt.Sprint(v)
-		case func(k, v []byte, reason ringcache.RemovalReason):
+		case func(ringcache.Removal):
 			value = v != nil
 		case nil: // the only interface
 			value = ""
@@ -82,10 +83,14 @@ func (r *report) recent() ringcache.Stats {
 func namespacesOf(c *ringcache.Cache) (all []namespace) {
 	for name, n := range c.Namespaces() {
 		s := n.Stats()
-		all = append(all, namespace{strconv.Quote(name), s, s.HitRatio()})
+		all = append(all, namespace{
+			Name: strconv.Quote(name), HitRatio: s.HitRatio(),
+			GetCalls: s.GetCalls, Misses: s.Misses, SetCalls: s.SetCalls, DelCalls: s.DelCalls,
+			EntriesCount: s.EntriesCount, BytesSize: s.BytesSize,
+		})
 	}
 	slices.SortFunc(all, func(a, b namespace) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.BytesSize, a.BytesSize), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }

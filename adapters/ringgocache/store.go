@@ -156,11 +156,9 @@ func (s *Store) Invalidate(_ context.Context, options ...store.InvalidateOption)
 }
 
 // Clear removes all values of the namespace, and nothing else from the cache, in constant time.
-// It returns [ringcache.ErrClosed] after the cache has been closed.
+// The error is always nil.
 func (s *Store) Clear(context.Context) error {
-	if err := s.values.Invalidate(); err != nil {
-		return fmt.Errorf("ringgocache: clear store: %w", err)
-	}
+	s.values.Reset()
 	return nil
 }
 

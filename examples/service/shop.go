@@ -118,17 +118,17 @@ func (s *shop) loadCheapest(
 // failed, because it may have been committed nonetheless; a load that is running at that time is
 // not stored. It also invalidates before the write: if the process is killed in between, an
 // outdated product remains only if it was loaded again in that interval, and for at most liveFor.
+// No write may come after the cache was closed: its file would keep the older product.
 func (s *shop) setPrice(ctx context.Context, id, price int64) (product, error) {
-	if err := s.forget(id); err != nil {
-		return product{}, err // the cache is closed: its file would keep the older product
-	}
+	s.forget(id)
 	p, err := s.db.setPrice(ctx, id, price)
-	return p, errors.Join(err, s.forget(id))
+	s.forget(id)
+	return p, err
 }
 
 // forget removes the cached data that depends on a product. It is not known which lists contain the
-// product, so all lists are invalidated, in constant time.
-func (s *shop) forget(id int64) error {
+// product, so all lists are removed, in constant time.
+func (s *shop) forget(id int64) {
 	s.products.Del(id)
-	return s.lists.Invalidate()
+	s.lists.Reset()
 }

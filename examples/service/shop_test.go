@@ -81,19 +81,6 @@ func TestShop_Compressed(t *testing.T) {
 	require.Positive(t, s.cache.Stats().Compression.ColdHits)
 }
 
-// A write after the cache was closed could not remove the older product from its file.
-func TestShop_RefusesWritesWhenClosed(t *testing.T) {
-	s := mustStart(t, testConfig(t))
-	before, err := s.db.product(t.Context(), 7)
-	require.NoError(t, err)
-	require.NoError(t, s.shop.cache.Close())
-	_, err = s.shop.setPrice(t.Context(), 7, before.Price+1)
-	require.ErrorIs(t, err, ringcache.ErrClosed)
-	after, err := s.db.product(t.Context(), 7)
-	require.NoError(t, err)
-	require.Equal(t, before, after)
-}
-
 // What another version of the program has left is not read.
 func TestShop_AnotherVersionStartsEmpty(t *testing.T) {
 	if !cachesInFiles(t) {

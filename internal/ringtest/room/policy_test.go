@@ -74,7 +74,7 @@ func TestPolicy_GoldenHits(t *testing.T) {
 		next         func() func() uint64
 		s3fifo, fifo int
 	}{
-		{"skewed", func() func() uint64 { return skewed(1, 60_000) }, 133_333, 101_871},
+		{"skewed", func() func() uint64 { return skewed(1, 60_000) }, 133_235, 101_871},
 		{"skewed with scans", func() func() uint64 {
 			return withScans(skewed(2, 60_000))
 		}, 57_993, 30_801},
