@@ -21,9 +21,10 @@ import (
 // ReadSnapshot stops at the end mark of the snapshot: unlike ReadFrom of an [io.ReaderFrom], it
 // does not read to the end of r.
 //
-// If r is a file, or any other [io.ReaderAt] and [io.Seeker], up to GOMAXPROCS goroutines read it
-// in the best order, and end before ReadSnapshot returns. From other readers, the caller's
-// goroutine reads each block once. Other goroutines may use the cache meanwhile.
+// If r is a file, or any other [io.ReaderAt] and [io.Seeker], up to GOMAXPROCS goroutines read it,
+// and end before ReadSnapshot returns; if not all entries fit, old ones that were not read are left
+// out. From other readers, the caller's goroutine reads each block once. Other goroutines may use
+// the cache meanwhile.
 //
 // Errors are those of [LoadFromFile], with [ErrVersion] for a snapshot whose [Options].Version
 // differs from that of the cache; [ErrClosed] after Close; and [io.ErrNoProgress] if r returns

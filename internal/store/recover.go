@@ -224,7 +224,7 @@ func (b *Store) recoverSlot(
 // for ok if it has done nothing because Set is needed.
 func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
 	r := &b.Rings[w.Ring]
-	if b.Index.Empty() || r.Left() < len(rec) {
+	if r.Left() < len(rec) || len(rec) > b.Longest || b.Index.Empty() {
 		return false, false
 	}
 	b.MoveHomes()
