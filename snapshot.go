@@ -236,7 +236,7 @@ func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error
 		return false, ErrClosed
 	}
 	late := b.IsLate(walk)
-	w.spots, done = b.Walk(walk, left, w.spots[:0])
+	w.spots, done = b.Walk(walk, left, snapshot.Quarters, w.spots[:0])
 	for i := range w.spots {
 		sp := &w.spots[i]
 		freq, ok := b.Freq(sp)

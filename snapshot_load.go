@@ -21,9 +21,10 @@ import (
 // ReadSnapshot stops at the end mark of the snapshot: unlike ReadFrom of an [io.ReaderFrom], it
 // does not read to the end of r.
 //
-// If r is a file, or any other [io.ReaderAt] and [io.Seeker], up to GOMAXPROCS goroutines read it
-// in the best order, and end before ReadSnapshot returns. From other readers, the caller's
-// goroutine reads each block once. Other goroutines may use the cache meanwhile.
+// If r is a file, or any other [io.ReaderAt] and [io.Seeker], up to GOMAXPROCS goroutines read it,
+// and end before ReadSnapshot returns; if not all entries fit, old ones that were not read are left
+// out. From other readers, the caller's goroutine reads each block once. Other goroutines may use
+// the cache meanwhile.
 //
 // Errors are those of [LoadFromFile], with [ErrVersion] for a snapshot whose [Options].Version
 // differs from that of the cache; [ErrClosed] after Close; and [io.ErrNoProgress] if r returns
@@ -282,11 +283,11 @@ func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arr
 			t.c.inLargeLocked(&t.w, isLarge) {
 			return n, news, false
 		}
-		stored, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
+		added, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
 		if !ok {
 			return n, news, false
 		}
-		if stored {
+		if added {
 			t.loaded++
 			bytes += len(t.rec)
 			more := b.Arrived(len(t.rec))
@@ -316,7 +317,7 @@ func (t *restorer) prepare(it item, body []byte) bool {
 		return false
 	}
 	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Expiry != 0
-	if same && s.Form == record.Plain && !s.Idles() && w.Kind == record.Value {
+	if same && s.Form == record.Plain && !s.Idles() && w.Kind.Base() == record.Value {
 		t.rec = rec[:hd.Total()] // nearly always
 	}
 	return !s.IsForgotten(&w.Write)

@@ -219,25 +219,30 @@ func (b *Store) recoverSlot(
 }
 
 // Restore does for a record of a snapshot what nearly always suffices: it appends the record as it
-// is, with one deadline or none and of no namespace, and enters it into the index. If the key is
-// present, it replaces the older record, or stores nothing. It reports false for ok if it has done
-// nothing because Set is needed.
-func (b *Store) Restore(w *Write, rec []byte, replace bool) (stored, ok bool) {
+// is, with one deadline or none, and enters it into the index. If the key is present, it replaces
+// the older record, or stores nothing. It reports whether the entry is an additional one, and false
+// for ok if it has done nothing because Set is needed.
+func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
 	r := &b.Rings[w.Ring]
-	if b.Index.Empty() || r.Left() < len(rec) {
+	if r.Left() < len(rec) || len(rec) > b.Longest || b.Index.Empty() {
 		return false, false
 	}
 	b.MoveHomes()
 	var f Found
-	if b.holds(w, &f) {
-		if !replace {
-			return false, true
-		}
+	there := b.holds(w, &f)
+	if there && !replace {
+		return false, true
+	}
+	if there {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unsaid)
 		f.dead = true
 	}
 	pos := r.AppendRecord(rec)
 	r.Count(1, len(rec), w.Expiry != 0)
+	if w.Kind&record.Spaced != 0 {
+		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))
+		b.countKind(w.Kind, 1)
+	}
 	b.noteExpiry(w.Expiry)
 	slot := index.Slot(w.Hash, w.Ring, pos)
 	if b.Touches {
@@ -248,7 +253,7 @@ func (b *Store) Restore(w *Write, rec []byte, replace bool) (stored, ok bool) {
 	b.appended += len(rec)
 	b.sweep()
 	b.tendIndex()
-	return true, true
+	return !there, true
 }
 
 // emptySmall moves the records that another policy has left in small to main.

@@ -35,9 +35,6 @@ type Spot struct {
 // step, but only the bytes of its key.
 const LongRecord = chunk.MaxSize
 
-// Quarters is the number of parts of small and main that a walk may leave for later.
-const Quarters = 4
-
 // stepLooks is how many records a step of a walk looks at.
 const stepLooks = 1024
 
@@ -45,9 +42,9 @@ const stepLooks = 1024
 var oldestFirst = [...]policy.Ring{policy.Cold, policy.Queue, policy.Main, policy.Small}
 
 // Walk appends the next live records of up to StepBytes to spots, but not those that no lookup
-// would find. It reports whether the walk has met all records now, but for those in the last
-// quarters of small and main; left is how many. EndWalk must follow.
-func (b *Store) Walk(w *Walk, left int, spots []Spot) (_ []Spot, done bool) {
+// would find. It reports whether the walk has met all records now, but for those in the last part,
+// left/of, of small and main. EndWalk must follow.
+func (b *Store) Walk(w *Walk, left, of int, spots []Spot) (_ []Spot, done bool) {
 	if !w.begun {
 		w.begun = true
 		b.sweeps++ // from now on no record takes the bytes of others that w.at may refer to
@@ -62,7 +59,7 @@ func (b *Store) Walk(w *Walk, left int, spots []Spot) (_ []Spot, done bool) {
 		}
 		r, stay := b.Ring(in), uint64(0)
 		if !in.IsCold() {
-			stay = r.Size / Quarters * uint64(left)
+			stay = r.Size / uint64(of) * uint64(left)
 		}
 		more := true
 		whole := b.each(in, &w.at[in], stay, func(pos uint64, hd record.Header) bool {

@@ -135,8 +135,11 @@ func warmAfterRestart(t *testing.T, maxBytes int, read bool, way string) {
 	}
 	t.Logf("%d of %d entries lost", lost, len(held))
 	most := 0
-	if way == "kill" {
+	switch way {
+	case "kill":
 		most = len(held) / 50 // records that were evicted are stored again at Close
+	case "Save":
+		most = len(held) / 50 // buckets of a full cache do not get their chunks in the same order
 	}
 	require.LessOrEqual(t, lost, most)
 	require.NoError(t, ringtest.Validate(c))
