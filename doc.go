@@ -145,7 +145,7 @@
 // MaxBytes bounds all off-heap memory, records and index together (with File, see the section
 // Files); the minimum is 256 KB. An entry
 // takes its key and value, a header of 3 bytes (7 for a key of 64 bytes or more, or a value of 32
-// KB or more, 32 KB with a time to live, 16 KB with an idle time; 4 more with a time to live, 8
+// KB or more, 16 KB with a time to live, 8 KB with an idle time; 4 more with a time to live, 8
 // with an idle time), and its share of the index. Address space is reserved in mappings of up to 64
 // MB, and resident memory grows as entries are stored. Each cache also uses up to 800 KB of the Go
 // heap (40 KB for a cache of 1 MB), and 0.1 to 0.3 MB more for each GB above 256 MB.
