@@ -70,7 +70,7 @@ func hookSteps() {
 	testhook.Write = func(cache any, of store.Write) error {
 		c := cache.(*Cache)
 		of.Hash = c.shared.HashOf(of.Key, of.Kind)
-		return c.apply(&write{Write: of}, "set")
+		return c.put(&write{Write: of}, "set")
 	}
 	testhook.WriteMeasured = func(cache any, of store.Write, large bool) (resized bool) {
 		c := cache.(*Cache)
