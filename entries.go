@@ -17,7 +17,10 @@ import (
 // hardly any memory. Whatever the error, no Get finds an older value of k, so callers that can do
 // without the entry may ignore it. Set hardly ever allocates on the Go heap. It locks one of the
 // cache's buckets, of which there are at most 512.
-func (c *Cache) Set(k, v []byte) error {
+func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
+
+// setFor is Set of an entry with the given lifetime.
+func (c *Cache) setFor(k, v []byte, l lifetime) error {
 	var w write
 	if c.space == nil { // as in HasGet
 		w.Key, w.Hash = k, c.shared.Mix(xxhash.Sum64(k))
@@ -26,9 +29,8 @@ func (c *Cache) Set(k, v []byte) error {
 		w.Key, w.Hash = c.key(room[:0], k)
 		c.wrote(1)
 	}
-	w.Value = v
-	c.setDefaults(&w)
-	return c.apply(&w, "set")
+	w.Kind, w.Value, w.Reason, w.life = c.kind(), v, store.Replaced, l
+	return c.put(&w, "ringcache: set")
 }
 
 // Get appends the value of k to dst and returns the extended slice. On a miss it returns dst
