@@ -27,9 +27,9 @@
 // Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one, and
 // an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
 // of MaxBytes, but never more than 4 GB. Set copies its arguments, and returned slices never alias
-// cache memory. A [Typed] view has keys and values of a program's own types. [Cache.Namespace] returns
-// a part of a cache, which is a Cache with its own keys and statistics, and is reset in constant
-// time.
+// cache memory. A [Typed] view has keys and values of a program's own types. [Cache.Namespace]
+// returns a part of a cache, which is a Cache with its own keys and statistics, and is reset in
+// constant time.
 //
 // # Times to live
 //
