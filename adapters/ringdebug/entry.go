@@ -49,15 +49,9 @@ type hotKeys struct {
 	Keys  []hotKey
 }
 
-// place is where keys are looked up: a cache or a namespace of it.
-type place interface {
-	Peek(dst, k []byte) ([]byte, bool)
-	TTL(k []byte) (time.Duration, bool)
-}
-
-// placeOf returns the place of that name, or nil if there is no such namespace. It does not call
+// placeOf returns the cache or the namespace of that name, or nil if there is no such namespace. It does not call
 // Cache.Namespace, which would make one.
-func placeOf(c *ringcache.Cache, namespace *string) place {
+func placeOf(c *ringcache.Cache, namespace *string) *ringcache.Cache {
 	if namespace == nil {
 		return c
 	}
@@ -70,7 +64,7 @@ func placeOf(c *ringcache.Cache, namespace *string) place {
 }
 
 // look looks a key up. If in is nil, the key is not found.
-func look(in place, namespace *string, k []byte, withValue bool) entry {
+func look(in *ringcache.Cache, namespace *string, k []byte, withValue bool) entry {
 	e := entry{Key: strconv.Quote(string(k)), KeyHex: hex.EncodeToString(k), KeyBytes: len(k)}
 	if namespace != nil {
 		name := strconv.Quote(*namespace)

@@ -31,11 +31,16 @@ type watched struct {
 	HotKeys  *hotKeys // null: the program reports no reads
 }
 
-// namespace is a part of a cache.
+// namespace is a part of a cache, with the figures that it has of its own.
 type namespace struct {
-	Name string // as a Go string literal
-	ringcache.NamespaceStats
+	Name     string // as a Go string literal
+	Entries  uint64
+	Bytes    uint64
 	HitRatio float64
+	GetCalls uint64
+	Misses   uint64
+	SetCalls uint64
+	DelCalls uint64
 }
 
 // settings are the Options in a form that can be shown.
@@ -92,7 +97,8 @@ func (r *report) recent() ringcache.Stats {
 func namespacesOf(c *ringcache.Cache) (all []namespace) {
 	for name, n := range c.Namespaces() {
 		s := n.Stats()
-		all = append(all, namespace{strconv.Quote(name), s, s.HitRatio()})
+		all = append(all, namespace{strconv.Quote(name), s.EntriesCount, s.BytesSize, s.HitRatio(),
+			s.GetCalls, s.Misses, s.SetCalls, s.DelCalls})
 	}
 	slices.SortFunc(all, func(a, b namespace) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))

@@ -89,7 +89,7 @@ func add(
 		all = append(all, made)
 		for _, v := range m.Samples {
 			attributes := attributesOf(name, keyOf(m), v.Attribute)
-			s.counts = append(s.counts, count{made, attributes, v.Value})
+			s.counts = append(s.counts, count{m.Prometheus, made, attributes, v.Value})
 		}
 	}
 	for _, d := range metrics.Durations {
@@ -111,6 +111,7 @@ type shown struct {
 }
 
 type count struct {
+	name       string // of Prometheus
 	instrument metric.Int64Observable
 	attributes []metric.ObserveOption
 	value      func(s *ringcache.Stats) uint64
@@ -129,9 +130,15 @@ func (s *shown) observe(_ context.Context, to metric.Observer) error {
 		return nil
 	}
 	for _, c := range s.counts {
+		if !metrics.IsOf(&stats, c.name) {
+			continue
+		}
 		to.ObserveInt64(c.instrument, int64(c.value(&stats)), c.attributes...)
 	}
 	for _, d := range s.durations {
+		if stats.MaxBytesSize == 0 {
+			break // a namespace has none
+		}
 		to.ObserveFloat64(d.instrument, d.value(&stats), d.attributes...)
 	}
 	return nil

@@ -135,6 +135,9 @@ func collect(name string, from *metrics.Source, out chan<- prometheus.Metric) bo
 		return false
 	}
 	for _, m := range shown {
+		if !metrics.IsOf(&stats, m.name) {
+			continue
+		}
 		for _, s := range m.samples {
 			value, labels := s.value(&stats), append([]string{name}, s.labels...)
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)

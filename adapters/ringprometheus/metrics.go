@@ -9,6 +9,7 @@ import (
 
 // metric is a metric of every cache, with one sample, or with one for each value of an extra label.
 type metric struct {
+	name    string
 	desc    *prometheus.Desc
 	kind    prometheus.ValueType
 	samples []sample
@@ -54,5 +55,5 @@ func newMetric(
 	if label != "" {
 		labels = append(labels, label)
 	}
-	return metric{prometheus.NewDesc("ringcache_"+name, help, labels, nil), kind, samples}
+	return metric{name, prometheus.NewDesc("ringcache_"+name, help, labels, nil), kind, samples}
 }

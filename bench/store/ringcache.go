@@ -111,7 +111,7 @@ type ringcacheSpace struct{ n *ringcache.Cache }
 
 func (s ringcacheSpace) Set(k, v []byte) error            { return s.n.Set(k, v) }
 func (s ringcacheSpace) Get(dst, k []byte) ([]byte, bool) { return s.n.HasGet(dst, k) }
-func (s ringcacheSpace) Invalidate() error                { return s.n.Invalidate() }
+func (s ringcacheSpace) Invalidate() error                { s.n.Reset(); return nil }
 
 // batchRingcacheStore adds the batch write.
 type batchRingcacheStore struct {

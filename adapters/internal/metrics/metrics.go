@@ -26,6 +26,16 @@ type Metric struct {
 	Samples    []Sample
 }
 
+// IsOf reports whether statistics have the metric with that name of Prometheus. Those of a
+// namespace have only what is its own; it has no bound, and a cache has one.
+func IsOf(s *ringcache.Stats, name string) bool {
+	switch name {
+	case "lookups_total", "sets_total", "deletes_total", "entries", "entries_bytes":
+		return true
+	}
+	return s.MaxBytesSize > 0
+}
+
 // Sample is a figure of a metric.
 type Sample struct {
 	Attribute string // the value of the metric's attribute
