@@ -89,9 +89,6 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 	return t
 }
 
-// intRoom is the room for the bytes of an integer key on the stack.
-const intRoom = 8
-
 // Get returns the value of key and true, or the zero value and false if key is absent. If the codec
 // cannot decode the entry, the error is [ErrDecode]: the bytes may be from an older version of the
 // program, or from a view that should have a different prefix. The entry stays until it is set

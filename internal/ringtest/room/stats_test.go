@@ -5,28 +5,14 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
-
-// snake returns the name of a field as log lines spell it.
-func snake(name string) string {
-	var b strings.Builder
-	for i, r := range strings.Replace(name, "TTL", "Ttl", 1) {
-		if unicode.IsUpper(r) && i > 0 {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}
 
 // eachField calls fn with every field of a Stats whose fields all differ, nested ones by the
 // names that lead to them: Policy.GhostHits. fn may change the field: each call has its own Stats.
