@@ -15,12 +15,11 @@
 // # Model
 //
 // An entry stays until its key is set again or deleted, it expires ([Cache.SetWithTTL]), the cache
-// is reset, its namespace is invalidated, or the cache needs its memory, which can happen to any
+// or its namespace is reset, or the cache needs its memory, which can happen to any
 // entry at any time. By default, entries that are read stay longer; [PolicyFIFO] evicts by age
 // alone. The exact eviction order is not part of the contract. Keys are compared in full, so a hit
 // always returns exactly the bytes of one Set of that key. After a Set that returned nil, a Get of
-// the key finds the value as long as the entry stays. (In a [Namespace] that was dropped, a
-// Set returns nil and stores nothing.) Every call that may need room can
+// the key finds the value as long as the entry stays. Every call that may need room can
 // evict entries: Set, Touch, the atomic writes below, a load, reading a snapshot, Resize, and a
 // lookup that finds its entry in the cold part, which holds compressed entries
 // ([Options].Compressor).
@@ -28,9 +27,9 @@
 // Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one, and
 // an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
 // of MaxBytes, but never more than 4 GB. Set copies its arguments, and returned slices never alias
-// cache memory. A [Typed] view has keys and values of a program's own types. A [Namespace] is a
-// part of a cache with its own statistics; all of its entries can be invalidated at once,
-// in constant time.
+// cache memory. A [Typed] view has keys and values of a program's own types. [Cache.Namespace] returns
+// a part of a cache, which is a Cache with its own keys and statistics, and is reset in constant
+// time.
 //
 // # Times to live
 //
@@ -94,9 +93,8 @@
 // No lock is held while user code runs: the functions passed to Update, GetOrLoad and
 // GetOrLoadBatch, [Options].OnRemove, a codec, a [Compressor], and the body of a loop. User code
 // may block, panic, and call any method of the same cache. The package starts goroutines only to
-// run a load, to save or load a snapshot, to open a file, to count the entries of namespaces that
-// came with either, and to compress: a cache with a Compressor has one goroutine that runs until
-// the cache is closed or collected.
+// run a load, to save or load a snapshot, to open a file, and to compress: a cache with a
+// Compressor has one goroutine that runs until the cache is closed or collected.
 //
 // # Snapshots
 //
@@ -145,8 +143,8 @@
 //
 // MaxBytes bounds all off-heap memory, records and index together (with File, see the section
 // Files); the minimum is 256 KB. An entry
-// takes its key and value, a header of 3 bytes (7 for a key of 64 bytes or more, or a value of 64
-// KB or more, 32 KB with a time to live, 16 KB with an idle time; 4 more with a time to live, 8
+// takes its key and value, a header of 3 bytes (7 for a key of 64 bytes or more, or a value of 32
+// KB or more, 16 KB with a time to live, 8 KB with an idle time; 4 more with a time to live, 8
 // with an idle time), and its share of the index. Address space is reserved in mappings of up to 64
 // MB, and resident memory grows as entries are stored. Each cache also uses up to 800 KB of the Go
 // heap (40 KB for a cache of 1 MB), and 0.1 to 0.3 MB more for each GB above 256 MB.

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"iter"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -21,12 +23,16 @@ import (
 // Set does not allocate on the Go heap, except for a few bytes when a bucket's tables grow. It
 // locks one of the cache's buckets, of which there are at most 512.
 func (c *Cache) Set(k, v []byte) error {
-	var room [stackKey]byte
 	var w write
-	w.Key, w.Hash = c.key(room[:0], k)
+	if c.space == nil { // as in HasGet
+		w.Key, w.Hash = k, c.shared.Mix(xxhash.Sum64(k))
+	} else {
+		var room [stackKey]byte
+		w.Key, w.Hash = c.key(room[:0], k)
+		c.wrote(1)
+	}
 	w.Value = v
 	c.setDefaults(&w)
-	c.wrote(1)
 	return c.apply(&w, "set")
 }
 
@@ -41,12 +47,22 @@ func (c *Cache) Set(k, v []byte) error {
 // or if the entry is in the cold part ([Options].Compressor). A Get from the cold part may evict
 // other entries.
 func (c *Cache) Get(dst, k []byte) []byte {
-	out, _ := c.HasGet(dst, k)
+	if c.space != nil {
+		out, _ := c.HasGet(dst, k)
+		return out
+	}
+	h := c.shared.Mix(xxhash.Sum64(k)) // as in HasGet
+	out, _, _ := c.lookup(dst, k, h, getMode)
 	return out
 }
 
 // HasGet is like [Cache.Get], and also reports whether k was present.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
+	if c.space == nil { // without the room for a longer key, which costs time
+		h := c.shared.Mix(xxhash.Sum64(k))
+		out, _, got := c.lookup(dst, k, h, getMode)
+		return out, got == hit
+	}
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)
 	out, _, got := c.lookup(dst, k, h, getMode)

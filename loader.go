@@ -29,7 +29,7 @@ import (
 // group has started, so two batches cannot wait for each other.
 
 // LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. K and V are []byte for
-// a [Cache] or [Namespace], and the types of the view for a [Typed].
+// a [Cache], and the types of the view for a [Typed].
 //
 // ttl bounds how long the result stays in the cache: see the section Times to live of the package
 // documentation. 0 means [Options].TTL, and [Options].TTLJitter may shorten it. If ttl is negative
