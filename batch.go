@@ -27,14 +27,13 @@ func mustFit(verb string, keys, vals [][]byte) {
 }
 
 // GetBatch looks up keys and appends the values found to dst, in the order of the keys. It sets
-// vals[i] to the value of keys[i], a part of the returned slice whose capacity is limited to its
-// length, or to nil on a miss; an empty value is not nil. It returns the extended slice and the
-// number of hits. Keys may repeat, and must not alias dst. The bytes belong to the caller. GetBatch
-// panics if vals is shorter than keys.
+// vals[i] to the value of keys[i], a part of the returned slice, or to nil on a miss; an empty
+// value is not nil. It returns the extended slice and the number of hits. Keys may repeat, and must
+// not alias dst. GetBatch panics if vals is shorter than keys.
 //
 // The processor fetches many keys in parallel, so in a cache that does not fit in the CPU cache a
 // key takes a fraction of the time of a Get. GetBatch does not allocate if dst has room for all
-// values, and takes the same locks as that many Gets. The result is not a snapshot of one instant.
+// values.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	mustFit("get batch", keys, vals)
 	from, room := len(dst), cap(dst)
@@ -180,7 +179,7 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 // finish is the second half of a lookup in a batch, except for counting. It leaves everything
 // except a common hit or miss to lookupAny.
 func (c *engine) finish(l *located, dst, k []byte, now uint32) (out []byte, got outcome) {
-	if l.got != hit && l.got != miss || l.seq&1 != 0 || overlaps(dst, k) {
+	if l.got != hit && l.got != miss || l.seq&1 != 0 || torn.Overlaps(dst, k) {
 		return dst, retry
 	}
 	out = dst

@@ -52,6 +52,7 @@ type settings struct {
 	ahead     time.Duration // Options.RefreshAhead
 	timeout   time.Duration // Options.RefreshTimeout
 	hugePages HugePages
+	least     int    // the least bound
 	version   uint64 // Options.Version
 	onRemove  func(Removal)
 	machine   *clock.Machine // the source of times

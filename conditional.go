@@ -122,15 +122,13 @@ func (e *Entry[V]) found(v V, ttl time.Duration, ok bool) {
 
 // Update lets fn decide what becomes of the entry of k, in one atomic step: fn sees a copy of the
 // value, the time to live and whether k is present, and calls [Entry.Set], [Entry.SetWithTTL] or
-// [Entry.Del], or nothing to leave the entry as it is.
-//
-// If another call changes the value or the expiry meanwhile, fn is called again with the new ones:
-// it may run several times, and only its last call takes effect. No lock is held while it runs.
+// [Entry.Del], or nothing to leave the entry as it is. If another call changes the value or the
+// expiry meanwhile, fn is called again with the new ones: only its last call takes effect. No lock
+// is held while it runs.
 //
 // An existing entry counts as read for the eviction policy. Limits and errors are those of
 // [Cache.SetWithTTL]: after an error, k is absent. Update counts in [Stats] as the Set or Del that
-// fn has decided, and otherwise not at all. It does not allocate, except occasionally for a larger
-// buffer, which later calls reuse.
+// fn has decided, and otherwise not at all. It hardly ever allocates.
 func (c *Cache) Update(k []byte, fn func(e *Entry[[]byte])) error {
 	mustBeFunc("Update", fn != nil)
 	return c.update(k, infallible(fn))

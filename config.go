@@ -52,7 +52,7 @@ func defaultGeometry(maxBytes int) geometry {
 	buckets := min(1<<(bits.Len(uint(maxBytes/minBucketBytes))-1), store.BucketCount)
 	share := maxBytes / buckets / chunksPerBucket
 	return geometry{
-		settings:  settings{machine: &clock.System, timeout: defaultRefreshTimeout},
+		settings:  settings{machine: &clock.System, timeout: defaultRefreshTimeout, least: minMaxBytes},
 		maxBytes:  maxBytes,
 		buckets:   buckets,
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),

@@ -13,15 +13,10 @@ import (
 // is set again or deleted, expires, or is evicted to make room.
 //
 // A key may have up to 65,535 bytes, a value up to 1/16 of the cache's bound, but never more than 4
-// GB; beyond that Set returns [ErrTooLarge]. After Close it returns [ErrClosed]. If the operating
-// system refuses memory, the cache makes do with the memory that it has, and evicts entries; Set
-// returns [ErrNoMemory] only if there is none at all, or less than twice the size of the entry.
-// Whatever the error, no Get of this cache finds an older value of k, so callers that can do
-// without the entry may ignore it. Only with [ErrClosed] does the older value stay in
-// [Options].File, for the next cache opened on it.
-//
-// Set does not allocate on the Go heap, except for a few bytes when a bucket's tables grow. It
-// locks one of the cache's buckets, of which there are at most 512.
+// GB; beyond that Set returns [ErrTooLarge], and [ErrNoMemory] if the operating system provides
+// hardly any memory. Whatever the error, no Get finds an older value of k, so callers that can do
+// without the entry may ignore it. Set hardly ever allocates on the Go heap. It locks one of the
+// cache's buckets, of which there are at most 512.
 func (c *Cache) Set(k, v []byte) error {
 	var w write
 	if c.space == nil { // as in HasGet
@@ -41,11 +36,8 @@ func (c *Cache) Set(k, v []byte) error {
 // The bytes belong to the caller. k may alias dst's spare capacity. [Cache.HasGet] distinguishes an
 // empty value from a miss.
 //
-// Get does not allocate if dst has room for the value. It takes a lock only if other goroutines
-// keep writing to the same bucket, if k may be the key of a large entry, if k overlaps the part of
-// dst that it appends to, if it restarts the idle time of the entry ([Options].ExpireAfterAccess),
-// or if the entry is in the cold part ([Options].Compressor). A Get from the cold part may evict
-// other entries.
+// Get does not allocate if dst has room for the value, and normally takes no lock (see the section
+// Concurrency of the package documentation).
 func (c *Cache) Get(dst, k []byte) []byte {
 	if c.space != nil {
 		out, _ := c.HasGet(dst, k)
@@ -156,18 +148,10 @@ func (c *Cache) Len() int {
 // buffers of the loop: the body may modify them, and they are valid until the next iteration. Clone
 // them to keep them.
 //
-//	for key, value := range cache.All() {
-//		// ...
-//	}
-//
-// An entry that is present for the whole loop and is not set again during it is seen exactly once;
-// one that is added or removed during the loop may or may not be seen. An entry that is set again
-// is also seen once, unless exactly one of the old and the new value is large (see the section
-// Caveats of the package documentation): it may then be seen twice, or not at all.
-//
-// The body may call all methods of the cache. Writers of a bucket wait only while the next 256 keys
-// or 64 KB of keys are copied. A loop allocates its buffers. Its lookups count neither in [Stats]
-// nor as reads for the eviction policy. On a closed cache the loop ends at once.
+// An entry that is present for the whole loop is seen exactly once, unless it is set again with a
+// value of another kind, large or not (see the section Caveats of the package documentation); one
+// that is added or removed during the loop may or may not be seen. The body may call all methods of
+// the cache. A loop counts neither in [Stats] nor as reads for the eviction policy.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)

@@ -9,9 +9,8 @@ import (
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
-// Errors that the methods of [Cache] and [Typed] return, wrapped with details such as
-// the size and the limit that it exceeds. Test for them with [errors.Is]. The cache remains usable
-// after all of them except ErrClosed.
+// Errors that the methods of [Cache] and [Typed] return, wrapped with details such as the size and
+// the limit that it exceeds. Test for them with [errors.Is].
 var (
 	// ErrTooLarge is returned for a key longer than 65,535 bytes or a value longer than 1/16 of the
 	// cache's bound or 4 GB, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and
@@ -41,8 +40,7 @@ var (
 
 	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch to a load that calls them for a key
 	// that is being loaded by this load itself, or by one that waits for it: none of them could end.
-	// The error names the keys in the order in which the loads wait for each other. A cycle is
-	// detected only if the loads pass on the context that they are given.
+	// A cycle is detected only if the loads pass on the context that they are given.
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrNamespace is returned by the methods of a namespace ([Cache.Namespace]) that are those of the
@@ -81,9 +79,8 @@ var (
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by Load,
-	// for a file whose format is unknown to this version
-	// of the package, and, except by NewWithOptions, for a snapshot with a different
-	// [Options].Version.
+	// for a file whose format is unknown to this version of the package, and, except by
+	// NewWithOptions, for a snapshot with a different [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
 

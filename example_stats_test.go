@@ -2,8 +2,6 @@ package ringcache_test
 
 import (
 	"fmt"
-	"log/slog"
-	"os"
 
 	"github.com/ringcache/ringcache"
 )
@@ -78,17 +76,4 @@ func ExampleCache_Stats() {
 	s := cache.Stats()
 	fmt.Println("too small:", float64(s.EvictedMisses) > 0.1*float64(s.GetCalls))
 	// Output: too small: true
-}
-
-func ExampleStats_LogValue() {
-	noTime := func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}
-	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: noTime}))
-
-	logger.Info("an hour later", "cache", exampleStats)
-	// Output: level=INFO msg="an hour later" cache.get_calls=1204512 cache.set_calls=90311 cache.misses=83112 cache.collisions=0 cache.corruptions=0 cache.entries_count=58248 cache.bytes_size=28075536 cache.max_bytes_size=33554432 cache.del_calls=12 cache.evicted_entries=32051 cache.evicted_bytes=15448582 cache.evicted_misses=18205 cache.expired_entries=0 cache.restored_entries=0 cache.effective_max_bytes=33554432 cache.reserved_bytes=33400832 cache.dead_bytes=3145728 cache.index_bytes=1048576 cache.refused.too_large=0 cache.refused.no_memory=0 cache.refused.ttl_too_short=0 cache.loads.started=0 cache.loads.errors=0 cache.loads.dropped=0 cache.loads.stale_hits=0 cache.loads.negative_hits=0 cache.compression.cold_hits=0 cache.compression.cold_entries=0 cache.compression.compressed=0 cache.compression.bytes_before=0 cache.compression.bytes_after=0 cache.compression.errors=0 cache.compression.compress_time=0s cache.file.recovered_entries=0 cache.file.discarded_records=0 cache.file.discarded_files=0
 }

@@ -11,18 +11,12 @@ import (
 )
 
 // SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
-// the entry expires after ttl, or never if ttl is 0. For a TTL that is negative, below 100 ms, or
-// very long, see the section Times to live of the package documentation.
+// the entry expires after ttl, or never if ttl is 0. For a TTL that is negative, below 100 ms
+// ([ErrTTLTooShort]), or very long, see the section Times to live of the package documentation.
 //
-// The clock is monotonic and counts in ticks of 100 ms. An entry expires on time or up to one tick
-// early, never late, whatever happens to the wall clock. On Linux and macOS, time during which the
-// machine sleeps counts too, no later than 10 ms after it wakes up; on the BSDs it may not count.
-//
-// An expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it: a Set
-// searches its bucket for expired entries before it evicts live ones. [Cache.DeleteExpired] removes
-// all expired entries at once. Neither removes an entry until [Options].StaleIfError has also
-// passed. An expiry adds 4 bytes to the record, 8 with [Options].ExpireAfterAccess. Ownership,
-// limits, errors, locks and allocation are those of Set; an error may also be [ErrTTLTooShort].
+// On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
+// expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it, before
+// live entries are evicted, or [Cache.DeleteExpired] is called.
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
 }
@@ -91,16 +85,13 @@ func (c *engine) storeFor(w *write, l lifetime, verb string) (err error) {
 	return c.refuse(w, verb, err)
 }
 
-// Touch sets the TTL of k's entry, starting now, and reports whether k was present. ttl follows the
-// rules of [Cache.SetWithTTL]: with 0 the entry never expires, and a TTL that is negative or below
-// 100 ms removes the entry. The value does not change, nor, if the entry has room for an expiry,
-// its position in the eviction order: Touch does not count as a read. With
-// [Options].ExpireAfterAccess it restarts the idle time.
+// Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
+// entry never expires, and a TTL that is negative or below 100 ms removes it. Touch does not count
+// as a read, nor in [Stats]. With [Options].ExpireAfterAccess it restarts the idle time.
 //
-// An entry that was set without an expiry has no room for one. Touch stores it again, which may
-// evict other entries; if the operating system refuses memory for that, the entry is lost and Touch
-// returns false. Touch does not allocate, except occasionally for the copy of such an entry. It
-// locks one bucket and is not counted in [Stats].
+// An entry that was set without an expiry is stored again, to make room for one, which may evict
+// other entries; if the operating system refuses memory for that, the entry is lost and Touch
+// returns false.
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Deleted)

@@ -2,28 +2,15 @@ package ringcache
 
 import (
 	"context"
-	"sync"
-	"time"
 
-	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// Hooks for the tests of other packages.
+// Tests of other packages make caches of any shape, and look into them. What is here is linked into
+// every program, so it calls nothing that a program may do without.
 func init() {
-	hookShapes()
-	hookParts()
-	hookSteps()
-	hookCompression()
-	hookLoads()
-	hookNamespaces()
-	hookSnapshots()
-}
-
-func hookShapes() {
 	testhook.Default = func(maxBytes int) testhook.Shape {
 		g := defaultGeometry(maxBytes)
 		return testhook.Shape{
@@ -42,114 +29,34 @@ func hookShapes() {
 		c, err := g.open(&o)
 		return c, err
 	}
-}
-
-func hookParts() {
-	testhook.Shared = func(c any) *store.Shared { return c.(*Cache).shared }
-	testhook.Counters = func(c any) *stripe.Counters { return &c.(*Cache).counters }
-	testhook.Mask = func(c any) *uint64 { return &c.(*Cache).mask }
-	testhook.Arena = func(c any) *sync.Mutex { return &c.(*Cache).arena.mu }
-	testhook.BucketOf = func(c any, i int) testhook.Bucket {
-		b := c.(*Cache).nth(i)
-		return testhook.Bucket{Store: &b.Store, Mu: &b.mu, Seq: &b.seq}
-	}
-	testhook.Unfinished = func(c any) bool { return c.(*Cache).sizing.unfinished }
-}
-
-func hookSteps() {
-	testhook.Change = func(cache any, bucket int, fn func(*store.Store)) {
+	testhook.PartsOf = func(cache any) testhook.Parts {
 		c := cache.(*Cache)
-		var w write
-		defer c.notify(&w)
-		b := c.nth(bucket)
-		b.lock()
-		defer b.unlockFor(&w)
-		fn(&b.Store)
-	}
-	testhook.Write = func(cache any, of store.Write) error {
-		c := cache.(*Cache)
-		of.Hash = c.shared.HashOf(of.Key, of.Kind)
-		return c.apply(&write{Write: of}, "set")
-	}
-	testhook.WriteMeasured = func(cache any, of store.Write, large bool) (resized bool) {
-		c := cache.(*Cache)
-		of.Hash = c.shared.HashOf(of.Key, of.Kind)
-		set := c.setSmall
-		if large {
-			set = c.setLarge
+		p := testhook.Parts{
+			Shared: c.shared, Counters: &c.counters, Mask: &c.mask, Arena: &c.arena.mu,
+			Unfinished: &c.sizing.unfinished,
+			Whole:      &Cache{engine: c.engine},
+			Key:        func(k []byte) ([]byte, uint64) { return c.key(nil, k) },
+			Bucket: func(i int) testhook.Bucket {
+				b := c.nth(i)
+				return testhook.Bucket{Store: &b.Store, Mu: &b.mu, Seq: &b.seq}
+			},
+			Waiting: func(k []byte) int {
+				k, h := c.key(nil, k)
+				b := c.bucket(h)
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				if f := b.calls.Find(k, h); f != nil {
+					return f.Waiters
+				}
+				return -1
+			},
 		}
-		return set(c.bucket(of.Hash), &write{Write: of}) == errResized
-	}
-	testhook.IsLarge = func(c any, n int) bool { return c.(*Cache).shared.IsLarge(n) }
-	testhook.ReadLocked = func(cache any, k []byte) {
-		c := cache.(*Cache)
-		k, h := c.key(nil, k)
-		b := c.bucket(h)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.read(nil, k, h, c.counters.Here(), getMode)
-	}
-	testhook.Resize = func(c any, maxBytes int) bool { return c.(*Cache).resize(maxBytes) }
-	testhook.Overlaps = overlaps
-}
-
-func hookCompression() {
-	testhook.CompressQueue = func(c any, bucket int, w *store.Waiting) {
-		c.(*Cache).buckets[bucket].compressQueue(w)
-	}
-	testhook.CompressBucket = func(c any, bucket int, w *store.Waiting) {
-		c.(*Cache).compressBucket(int32(bucket), w)
-	}
-	testhook.RenewDicts = func(c any) { c.(*Cache).shared.Compression.Renew() }
-}
-
-func hookLoads() {
-	testhook.Waiting = func(cache any, k []byte) int {
-		c := cache.(*Cache)
-		k, h := c.key(nil, k)
-		b := c.bucket(h)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if f := b.calls.Find(k, h); f != nil {
-			return f.Waiters
+		if c.space != nil {
+			p.Entry, p.Generation, p.SpaceMu = c.space.entry, &c.space.generation, &c.space.mu
 		}
-		return -1
+		return p
 	}
-	testhook.Keep = func(cache any, k, v []byte, ttl time.Duration, err error) {
-		c := cache.(*Cache)
-		k, h := c.key(nil, k)
-		f := c.bucket(h).calls.Add(k, h, singleflight.NewGroup(func() {}))
-		f.Waiters++
-		f.Result.loaded = loaded{Value: v, TTL: ttl, Err: err}
-		c.storeResult(f)
-	}
-	testhook.LoadTwice = func(
-		cache any, k []byte, between func(), load any,
-	) (done <-chan struct{}, same bool) {
-		c := cache.(*Cache)
-		g := &loadGroup{caller: context.Background(), byKey: map[string]*loadCall{}}
-		first, _, _ := c.join(g, nil, k, c.shared.Hash(k))
-		between()
-		second, _, _ := c.join(g, nil, k, c.shared.Hash(k))
-		g.start(c.engine, load.(batchLoadFunc))
-		return first.Done, first == second
-	}
-}
-
-func hookNamespaces() {
-	testhook.OfNamespace = func(namespace any) testhook.Namespace {
-		n := namespace.(*Cache)
-		s := n.space
-		return testhook.Namespace{
-			Cache: &Cache{engine: n.engine}, Entry: s.entry, Generation: &s.generation, Mu: &s.mu,
-			AppendKey: func(dst, k []byte) []byte { return append(n.start(dst), k...) },
-		}
-	}
-	testhook.KeyOf = func(cache any, k []byte) ([]byte, uint64) { return cache.(*Cache).key(nil, k) }
-	testhook.Namespaces = func(c any) (n int) {
-		c.(*Cache).spaces.byName.Range(func(any, any) bool { n++; return true })
-		return n
-	}
+	hookSnapshots()
 }
 
 func hookSnapshots() {

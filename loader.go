@@ -28,21 +28,15 @@ import (
 // that a batch has to load. Each call is in its own bucket's list. No caller waits before its own
 // group has started, so two batches cannot wait for each other.
 
-// LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. K and V are []byte for
-// a [Cache], and the types of the view for a [Typed].
-//
-// ttl bounds how long the result stays in the cache: see the section Times to live of the package
-// documentation. 0 means [Options].TTL, and [Options].TTLJitter may shorten it. If ttl is negative
-// or below one tick of the cache's clock, 100 ms, the result is returned to the callers and not
-// stored. If err is [ErrAbsent], the key has no value. The cache remembers that for ttl, during
-// which GetOrLoad returns ErrAbsent without another load. With any error, value is ignored; with
-// errors other than ErrAbsent, ttl is ignored too.
+// LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. ttl bounds how long
+// the result stays in the cache: 0 means [Options].TTL, and if it is negative or below 100 ms, the
+// result is returned to the callers and not stored. If err is [ErrAbsent], the key has no value,
+// which the cache remembers for ttl. With any other error, value and ttl are ignored.
 //
 // ctx carries the values of the call that started the load, but not its deadline. It ends when no
-// caller waits for the load any more, or, for a background load, after [Options].RefreshTimeout. A
-// function that itself calls GetOrLoad must pass ctx on, or loads that wait for each other are not
-// detected ([ErrLoadCycle]). The function may keep key, which is a copy. It must not modify value
-// after it has returned: callers copy it later.
+// caller waits any more, or, for a background load, after [Options].RefreshTimeout. A function that
+// itself calls GetOrLoad must pass ctx on ([ErrLoadCycle]). The function may keep key, which is a
+// copy. It must not modify value after it has returned.
 type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
 
 // BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its types,
@@ -58,30 +52,25 @@ type (
 	batchLoadFunc = BatchLoadFunc[[]byte, []byte]
 )
 
-// GetOrLoad is like [Cache.Get], but loads a missing value: it appends the value of k to dst, or
-// returns dst unchanged and an error. On a miss it calls load in a new goroutine, which ends with
-// the load; it then stores the result and returns it. One load serves all callers that miss on k
-// while it runs. A concurrent write of k (Set and its variants, Del, Reset) takes precedence: the
-// callers get the loaded value, but it is not stored. A result that the cache rejects is also
-// returned but not stored, as is every result after Close.
+// GetOrLoad is like [Cache.Get], but loads a missing value: on a miss it calls load in a new
+// goroutine, stores the result, appends it to dst and returns the extended slice, or returns dst
+// unchanged and an error. One load serves all callers that miss on k while it runs. If k is written
+// meanwhile, or the cache is closed or rejects the result, the callers get it, and it is not
+// stored.
 //
-// A load's error goes to all waiting callers and is not stored ([Options].StaleIfError may replace
-// it with an expired value). If the error is [ErrAbsent], there is no value: until the TTL of that
-// result ends, GetOrLoad returns ErrAbsent without another load. If the load panics, or OnRemove
-// does for an entry that the result evicts, every waiting caller panics with a [*LoadPanic]. If the
-// load ends its goroutine by [runtime.Goexit], as t.FailNow does, the callers get an error that
-// says so, and no stale value. A load that calls GetOrLoad for its own key, or for a key whose load
-// waits for it, gets [ErrLoadCycle].
+// A load's error goes to all waiting callers ([Options].StaleIfError may replace it with an expired
+// value). If it is [ErrAbsent], GetOrLoad returns ErrAbsent without another load until the TTL of
+// that result ends. If the load panics, or OnRemove does for an entry that the result evicts, every
+// waiting caller panics with a [*LoadPanic]. A load that calls GetOrLoad for its own key, or for a
+// key whose load waits for it, gets [ErrLoadCycle].
 //
-// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped like all of its errors
-// (test with [errors.Is]). The load continues for the other callers; when the last one has left,
-// its own context is canceled, and its result is not stored. If ctx has already ended, the call
-// may hit, but loads nothing.
+// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped. The load continues for
+// the other callers; when the last one has left, its own context is canceled, and its result is not
+// stored. If ctx has already ended, the call may hit, but loads nothing.
 //
 // With [Options].RefreshAhead, a hit on an entry that is due starts a load and does not wait for
 // it. Hits take the same locks as Get, and do not allocate if dst has room and load is an existing
-// function value: on each call, Go may allocate a function literal or a method value that is
-// written as the argument.
+// function value.
 func (c *Cache) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {

@@ -65,22 +65,18 @@ func (e *BatchError) sort() {
 	}
 }
 
-// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values, all with one call of load,
-// in a goroutine that ends with it. It joins loads of other callers that are in progress, and loads
-// a repeated key once. out, vals and their order are those of GetBatch, loaded values included;
-// hits is the number of keys whose values were in the cache.
+// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values, all with one call of load.
+// It joins loads of other callers that are in progress, and loads a repeated key once. hits is the
+// number of keys whose values were in the cache.
 //
-// Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent], from
-// this load or an earlier one) is not an error: its value in vals is nil. The value of a failed key
-// is nil too, and err is then a [*BatchError] that lists its index. An error from load, or a wrong
-// number of results, applies to each key that load was to load. A panic is raised when all loads
-// have ended. A result is not stored if its own key was written meanwhile; the others are.
+// Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent]) is
+// not an error: its value in vals is nil. The value of a failed key is nil too, and err is then a
+// [*BatchError] that lists its index. An error from load applies to each key that load was to load.
+// A panic is raised when all loads have ended.
 //
-// When ctx ends, its error applies to the keys still waited for; if it ended before the call, it
-// applies to all missing keys, and nothing is loaded. A load continues while any caller waits for
-// any of its keys. Hits that are due ([Options].RefreshAhead) are loaded with one call in the
-// background. If all keys are present and none is due, GetOrLoadBatch allocates and locks like
-// GetBatch. It panics if vals is shorter than keys.
+// When ctx ends, its error applies to the keys still waited for; if it ended before the call,
+// nothing is loaded. Hits that are due ([Options].RefreshAhead) are loaded in the background. If
+// all keys are present and none is due, GetOrLoadBatch allocates and locks like GetBatch.
 func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {

@@ -3,7 +3,6 @@ package ringcache
 import (
 	"runtime"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
@@ -65,7 +64,7 @@ func (c *engine) lookup(
 	out = dst
 	known := got == hit || c.shared.LargeKeysOf(h).Load() == 0
 	if got == hit {
-		if overlaps(dst, k) {
+		if torn.Overlaps(dst, k) {
 			return c.lookupAny(dst, k, h, mode)
 		}
 		if mode&counted != 0 {
@@ -147,7 +146,7 @@ func (c *engine) lookupAny(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	b, n := c.bucket(h), c.counters.Here()
-	if !overlaps(dst, k) {
+	if !torn.Overlaps(dst, k) {
 		for range readTries {
 			out, expiry, got = b.read(dst, k, h, n, mode)
 			if got == due {
@@ -212,7 +211,7 @@ func (c *engine) lookupUnder(
 		return out, expiry, got
 	}
 	lb := c.largeBucket(h)
-	if !overlaps(dst, k) {
+	if !torn.Overlaps(dst, k) {
 		for range readTries {
 			if out, expiry, got = lb.read(dst, k, h, n, mode); got != retry {
 				return out, expiry, got
@@ -222,15 +221,6 @@ func (c *engine) lookupUnder(
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
 	return lb.read(dst, k, h, n, mode)
-}
-
-// overlaps reports whether k overlaps the array of dst, even in part: a value that turns out to be
-// torn would have destroyed k.
-func overlaps(dst, k []byte) bool {
-	// Sound: the addresses are compared as numbers. k ends after dst begins, and by no more than the
-	// sum of both lengths: d is from 1 to less than that sum.
-	d := uintptr(unsafe.Pointer(unsafe.SliceData(k))) - uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
-	return cap(dst) > 0 && d+uintptr(len(k))-1 < uintptr(cap(dst)+len(k)-1)
 }
 
 // peek appends the value of the key to dst, without counting as a lookup.

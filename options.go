@@ -24,158 +24,127 @@ const (
 const defaultRefreshTimeout = 30 * time.Second
 
 // Options are the settings of a cache. The zero value of each field except MaxBytes selects its
-// default.
+// default. A duration that is not 0 must be at least one tick of the cache's clock, 100 ms.
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together, in bytes. It is
-	// required, from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets (the largest power of two
-	// that leaves each of them 64 KB), so fewer goroutines can write at the same time. With File, the
-	// index may come on top of the bound: see the section Files of the package documentation.
+	// required, from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets, so fewer goroutines can
+	// write at the same time. With File, the index may come on top: see the section Files of the
+	// package documentation.
 	MaxBytes int
 
-	// Policy is the eviction policy, which chooses the entries to drop when the cache is full:
-	// PolicyS3FIFO, the default, or PolicyFIFO.
+	// Policy chooses the entries to drop when the cache is full: PolicyS3FIFO, the default, or
+	// PolicyFIFO.
 	Policy Policy
 
-	// TTL is the time to live of entries that are stored without one. The default, 0, means that such
-	// entries do not expire; any other value must be at least one tick of the cache's clock, 100 ms.
-	// See the section Times to live of the package documentation.
+	// TTL is the time to live of entries that are stored without one. The default, 0, means that they
+	// do not expire. See the section Times to live of the package documentation.
 	TTL time.Duration
 
-	// TTLJitter is the largest random fraction subtracted from each TTL, 0 or more and below 1: with
-	// 0.1, a TTL is shortened to 90 to 100 % of its length, but to no less than one tick of 100 ms.
-	// Entries that were stored together then expire at different times. It applies to TTL and to the
-	// TTL returned by a load ([LoadFunc]); those of SetWithTTL and Touch are exact. The default, 0,
-	// subtracts nothing.
+	// TTLJitter is the largest random fraction subtracted from each TTL, 0 or more and below 1, so
+	// that entries that were stored together expire at different times. It applies to TTL and to the
+	// TTL returned by a load ([LoadFunc]); those of SetWithTTL and Touch are exact.
 	TTLJitter float64
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
-	// expires. A write restarts the idle time, and so does a read in its second half. A read in the
-	// first half changes nothing and costs nothing, so an entry that is never read expires a whole
-	// idle time after its last write, and one that is read, between half and a whole idle time after
-	// its last read. The calls that count as a read here are those that count as one for the eviction
-	// policy: Get and its variants, Has, View, GetBatch, GetOrLoad, and writes that inspect the old
-	// value. Peek, TTL, loops and snapshots do not count.
+	// expires. A write restarts the idle time, and so does a read in its second half, so an entry may
+	// expire half of the idle time after its last read. What counts as a read is what counts as one
+	// for the eviction policy: Get and its variants, Has, GetBatch, GetOrLoad, and writes that inspect
+	// the old value, but not Peek, TTL, loops and snapshots.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
-	// returns the time until then. Touch sets the TTL and restarts the idle time. A negative entry
-	// ([ErrAbsent]) expires after the idle time even if it is found in between.
-	//
-	// Snapshots and File keep both deadlines; a shorter idle time applies as soon as they are opened.
-	// Entries that were stored in a File without an idle time have none until they are written again.
-	// If a snapshot or a File is opened without this option, its entries expire at the deadlines that
-	// they had. With an idle time, each record is 8 bytes longer; these include the 4 bytes of a TTL.
-	// The default, 0, means that reads do not affect expiry; any other value must be at least one tick
-	// of 100 ms, and more than twice RefreshAhead.
+	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File
+	// keep both deadlines; a shorter idle time applies as soon as they are opened. Each record is 8
+	// bytes longer. The idle time must be more than twice RefreshAhead.
 	ExpireAfterAccess time.Duration
 
-	// RefreshAhead is how long before its expiry an entry is due for a refresh. A hit of
-	// [Cache.GetOrLoad] or GetOrLoadBatch on an entry that is due starts a load in the background, so
-	// that later callers need not wait for one. It should be longer than a load takes, and a small
-	// part of the TTL of loaded entries. A load that fails is retried after 1/8 of RefreshAhead. A
-	// load that panics has failed: it counts in [LoadStats].Errors, but the panic is not reported,
-	// because no caller waits; recover in the load to log it. If the entry expires before the load
-	// ends, the next caller abandons the background load and starts another.
-	//
-	// The default, 0, means that nothing is loaded ahead. Any other value must be at least one tick of
-	// 100 ms, less than half of ExpireAfterAccess if that is set, and, if TTL is set, less than the
-	// shortest TTL that TTLJitter can produce.
+	// RefreshAhead is how long before its expiry an entry is due for a refresh: a hit of
+	// [Cache.GetOrLoad] or GetOrLoadBatch on it then starts a load in the background, so that later
+	// callers need not wait for one. It should be longer than a load takes, and must be less than TTL
+	// and less than half of ExpireAfterAccess, if these are set. A load that fails or panics is
+	// retried after 1/8 of RefreshAhead; recover in the load to log a panic. If the entry expires
+	// before the load ends, the next caller starts another.
 	RefreshAhead time.Duration
 
-	// RefreshTimeout is the deadline of a load started by RefreshAhead, after which the load's context
-	// ends: no caller waits for such a load, so no caller's context ends it. The default is 30
-	// seconds, which is longer than a working load takes and short enough that hanging loads do not
-	// pile up. Any other value must be at least one tick of 100 ms. Other loads have no deadline, but
-	// their context ends when that of the last waiting caller has.
+	// RefreshTimeout is the deadline of a load started by RefreshAhead, which no caller's context
+	// ends. The default is 30 seconds. Other loads have no deadline, but their context ends when that
+	// of the last waiting caller has.
 	RefreshTimeout time.Duration
 
 	// StaleIfError is how long after its expiry an entry may still be returned by [Cache.GetOrLoad]
 	// and [Cache.GetOrLoadBatch] if the load has returned an error. It is not returned if the load has
 	// panicked or found that there is no value, or if the caller's context has ended. Each call tries
-	// the load again, together with concurrent callers, so a load should fail quickly. All other
-	// methods treat the entry as absent, and any write of its key removes it.
+	// the load again, so a load should fail quickly. All other methods treat the entry as absent.
 	//
 	// The entry occupies memory: Sets and DeleteExpired leave it until that time has passed, but a
-	// full cache evicts it. It is not saved in snapshots, and not found again in [Options].File. The
-	// default, 0, means that expired values are never returned; any other value must be at least one
-	// tick of 100 ms.
+	// full cache evicts it. It is not saved in snapshots, and not found again in [Options].File.
 	StaleIfError time.Duration
 
 	// OnRemove, if not nil, is called once for each entry that is removed from the cache for any
-	// reason: evicted, expired, deleted, replaced or reset. It is not called for the entries that
-	// remain when the cache is closed. It may keep the key and the value, which are copies, made with
-	// one allocation for each entry.
+	// reason: evicted, expired, deleted, replaced or reset, but not for those that remain when the
+	// cache is closed, or cannot be decompressed. It may keep key and value, which are copies.
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
 	// no lock is held. It may call any method of the same cache, and the key may have been set again
-	// by then. A call that removes many entries works in steps of 256 entries or 64 KB, and calls
-	// OnRemove after each step. If OnRemove panics, the panic reaches the caller. The cache stays
-	// consistent, but OnRemove is not called for the other entries of that step, and a value for which
-	// entries were evicted might not be stored. With a Compressor, lookups may evict entries too.
-	// OnRemove is not called for a value that cannot be decompressed.
+	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB. If it
+	// panics, the panic reaches the caller and the cache stays consistent, but OnRemove is not called
+	// for the rest of the step, and a value for which entries were evicted might not be stored.
 	OnRemove func(Removal)
 
 	// HugePages determines when the operating system is asked for large pages, which speed up reads
-	// and overwrites spread over hundreds of megabytes: HugePagesWhenFull, the default, HugePagesOff
-	// or HugePagesAtOnce. It has an effect only on Linux, and only if transparent huge pages are set
-	// to madvise or always.
+	// and overwrites spread over hundreds of megabytes. It has an effect only on Linux, and only if
+	// transparent huge pages are set to madvise or always.
 	HugePages HugePages
 
-	// File, if not empty, is the path of a file that holds the entries, so that a cache opened on it
-	// later starts warm, however the process ended: see the section Files of the package
-	// documentation. It is created with mode 0600 if it does not exist; its directory must exist. With
-	// a Compressor, a second file, File + ".dict", holds the dictionaries. A relative path is resolved
-	// once, when the cache is made. Symbolic links are followed by the kernel, and by its rules. Only
+	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
+	// package documentation. It is created with mode 0600 if it does not exist; its directory must
+	// exist. With a Compressor, File + ".dict" holds the dictionaries. A relative path is resolved
+	// once, when the cache is made; symbolic links are followed by the kernel, and by its rules. Only
 	// one cache at a time can use a file; others get [ErrInUse] until it is closed or collected.
 	//
-	// Both files must be regular files owned by the effective user, even if that is root. Otherwise
-	// the error is [os.ErrPermission], or says what was found instead. Permissions of group and others
-	// are removed. If this package did not write a file, the error is [ErrCorrupt]. MaxBytes may
-	// change from one opening to the next, within the bounds of [Cache.Resize]; below these, the error
-	// is [ErrInvalidOptions]. A file that is refused is left unchanged. Linux, macOS and the BSDs
-	// support File; elsewhere the error is [errors.ErrUnsupported].
+	// Both files must be regular files owned by the effective user, even if that is root, or the error
+	// is [os.ErrPermission], or says what was found instead. Permissions of group and others are
+	// removed. If this package did not write a file, the error is [ErrCorrupt]; a file that is refused
+	// is left unchanged. MaxBytes may change from one opening to the next, within the bounds of
+	// [Cache.Resize]. Linux, macOS and the BSDs support File; elsewhere the error is
+	// [errors.ErrUnsupported].
 	//
-	// Expired entries do not come back, with one exception after a reboot. The wall clock tells how
-	// much time has passed since Close, or, for a process that was killed, since the file was opened;
-	// within one boot of the machine, it is at least what the clock of the boot tells. If the wall
-	// clock shows an earlier time than then, or was not set (before 2025), entries with an expiry are
-	// dropped and all others stay. The exception: a wall clock that is behind after a reboot, yet
-	// later than at Close, cannot be detected.
+	// Expired entries do not come back. If the wall clock shows an earlier time than at Close (or, for
+	// a process that was killed, than at its start), or was not set (before 2025), entries with an
+	// expiry are dropped and all others stay. One exception: a wall clock that is behind after a
+	// reboot, yet later than at Close, cannot be detected.
 	File string
 
 	// Version is a number chosen by the program that identifies the meaning of its entries, such as
-	// the encoding of its values. A File with a different Version, older or newer, is emptied when it
-	// is opened ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with
-	// [ErrVersion]. A program that is updated or rolled back therefore never finds entries that it
-	// would misread. The default is 0, the only one that [LoadFromFile] accepts.
+	// the encoding of its values. A File with a different Version is emptied when it is opened
+	// ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with
+	// [ErrVersion], so a program that is updated or rolled back never misreads its entries.
+	// [LoadFromFile] accepts only the default, 0.
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more entries. Values that the policy would drop are
-	// compressed and kept in a cold part of up to half of the memory, provided that compression makes
-	// values at least a fifth smaller on average. A Get of such a value decompresses it, which
-	// requires a lock and 1 to 2 microseconds; a second Get moves it back.
+	// compressed and kept in a cold part of up to half of the memory, if that makes values at least a
+	// fifth smaller on average. A Get of such a value takes a lock and 1 to 2 microseconds; a second
+	// Get moves it back. See package [github.com/ringcache/ringcache/compress/s2].
 	//
-	// One goroutine compresses, until Close. No Set waits for it: values that it has no time for are
-	// kept uncompressed. However, a Set moves the values that it would otherwise drop, and takes 1.6
-	// to 2.2 times as long. Dictionaries and buffers, a few megabytes, are on the Go heap. Values
-	// above 1/4096 of MaxBytes are never compressed. If values are so large that fewer than about
-	// 16,000 of them fit, none are compressed. See package
-	// [github.com/ringcache/ringcache/compress/s2]. The default, nil, costs nothing.
+	// One goroutine compresses, until Close. No Set waits for it, but a Set moves the values that it
+	// would otherwise drop, and takes 1.6 to 2.2 times as long. Dictionaries and buffers, a few
+	// megabytes, are on the Go heap. Values above 1/4096 of MaxBytes are never compressed, and none
+	// are if fewer than about 16,000 of them fit.
 	Compressor Compressor
 
 	// ExpectedEntries is the approximate number of entries that the cache will hold, or 0, the
-	// default, if it is unknown. It is a hint: it affects speed and memory, never results. The index
-	// has room for that many entries from the first Set on instead of growing in steps. If the number
-	// is too high, the index takes memory from the entries, up to a sixth of MaxBytes; if it is too
-	// low, the index grows.
+	// default, if it is unknown. The index has room for that many from the first Set on instead of
+	// growing in steps. A number that is too high takes memory from the entries, up to a sixth of
+	// MaxBytes.
 	ExpectedEntries int
 }
 
 // checkBound returns an error if no cache can have maxBytes. All calls with a bound use this rule.
-func checkBound(maxBytes int) error {
+func checkBound(maxBytes, least int) error {
 	switch {
-	case maxBytes < minMaxBytes:
+	case maxBytes < least:
 		return fmt.Errorf("MaxBytes is %d bytes, must be at least %d (256 MB are 256 << 20): %w",
-			maxBytes, minMaxBytes, ErrInvalidOptions)
+			maxBytes, least, ErrInvalidOptions)
 	case int64(maxBytes) > maxMaxBytes:
 		return fmt.Errorf("MaxBytes is %d bytes, must be at most %d: %w",
 			maxBytes, int64(maxMaxBytes), ErrInvalidOptions)
@@ -185,7 +154,7 @@ func checkBound(maxBytes int) error {
 
 // validate returns an error that names the first invalid field and its bound.
 func (o Options) validate() error {
-	if err := checkBound(o.MaxBytes); err != nil {
+	if err := checkBound(o.MaxBytes, minMaxBytes); err != nil {
 		return fmt.Errorf("ringcache: check options: %w", err)
 	}
 	switch {
@@ -242,18 +211,13 @@ func tooShort(field string, d time.Duration) error {
 type Policy uint8
 
 const (
-	// PolicyS3FIFO, the default, keeps entries that are read. It is S3-FIFO (Yang et al., SOSP 2023)
-	// on byte rings, which are ring buffers of records, with ghosts, which are the remembered hashes
-	// of recently evicted entries. New entries go to a small ring, and move on to the main ring only
-	// if they are read there, so a scan does not flush the cache. The size of the small ring is
-	// learned: a key that is read only once is found if the number of other keys set in the meantime
-	// is less than about 60 % of the number that the cache holds. See docs/policy.md in the
-	// repository.
+	// PolicyS3FIFO, the default, keeps entries that are read (S3-FIFO, Yang et al., SOSP 2023). New
+	// entries go to a small ring, whose size is learned, and move on to the main ring only if they are
+	// read there, so a scan does not flush the cache. See docs/policy.md in the repository.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
-	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Set is cheaper, and on
-	// most workloads its hit ratio is lower. It is the better policy if keys are read only once, and
-	// only after more than 60 % of the cache's size has been written since they were set.
+	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Set is cheaper, and its
+	// hit ratio mostly lower, unless keys are read only once, and late.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 
@@ -274,16 +238,14 @@ type HugePages uint8
 
 const (
 	// HugePagesWhenFull, the default, asks for large pages for memory that entries have filled, which
-	// costs nothing. The kernel then replaces small pages at its own pace, by default 16 MB in 10
-	// seconds. The index has large pages from the start if MaxBytes is at least 128 MB.
+	// costs nothing. The kernel then replaces small pages at its own pace.
 	HugePagesWhenFull HugePages = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, even if the system provides large ones by default.
 	HugePagesOff HugePages = HugePages(chunk.Never)
 
-	// HugePagesAtOnce asks for large pages before memory is used. The cost is paid while the cache
-	// fills: memory arrives in steps of 2 MB, each of which delays one Set by 0.1 to several
-	// milliseconds.
+	// HugePagesAtOnce asks for large pages before memory is used, which delays one Set for every 2 MB
+	// by 0.1 to several milliseconds.
 	HugePagesAtOnce HugePages = HugePages(chunk.AtOnce)
 )
 
@@ -342,23 +304,20 @@ type RemovalReason uint8
 
 // The reasons for removing an entry.
 const (
-	// RemovedEvicted means that the entry was evicted to make room.
+	// The entry was evicted to make room.
 	RemovedEvicted RemovalReason = RemovalReason(store.Evicted)
 
-	// RemovedExpired means that the entry had expired. Expired entries are removed when their memory
-	// is needed, which may be long after their expiry.
+	// It had expired, perhaps long before its memory was needed.
 	RemovedExpired RemovalReason = RemovalReason(store.Expired)
 
-	// RemovedDeleted means that the entry was deleted: by Del or GetAndDel, by an Update that did not
-	// keep it, by a negative TTL, by a load that found no value, or by Reset or DropNamespace of its
+	// It was deleted: by a call, by a negative TTL, by a load that found no value, or with its
 	// namespace.
 	RemovedDeleted RemovalReason = RemovalReason(store.Deleted)
 
-	// RemovedReplaced means that the entry's value was replaced by another one, or removed by a Set
-	// that failed.
+	// Its value was replaced by another one, or removed by a Set that failed.
 	RemovedReplaced RemovalReason = RemovalReason(store.Replaced)
 
-	// RemovedReset means that Reset removed the entry.
+	// Reset of the whole cache removed it.
 	RemovedReset RemovalReason = RemovalReason(store.Dropped)
 )
 

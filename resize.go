@@ -21,25 +21,21 @@ import (
 const leastChunks = 4
 
 // Resize sets the bound on off-heap memory to maxBytes while the cache is in use. When it returns
-// after lowering the bound, memory is within the bound, and the excess has gone back to the
-// operating system, unless the cache is on the Go heap (see the section Memory of the package
-// documentation) or was made with less than 64 MB (256 MB where the system's pages are 16 KB).
-// Entries stay while there is room, and those that have been read are kept first; a value above
-// 1/16 of the new bound is evicted when it would be moved. OnRemove is called after each step; a
-// step locks one bucket while it processes 64 KB or 256 records, or rebuilds the index.
+// after lowering the bound, the excess has gone back to the operating system, unless the cache is
+// on the Go heap or was made with less than 64 MB (256 MB where the system's pages are 16 KB).
+// Entries stay while there is room, and those that have been read are kept first. A step locks one
+// bucket while it processes 64 KB or 256 records, or rebuilds the index.
 //
-// maxBytes must satisfy the rule of [Options].MaxBytes, and bounds that depend on the cache's
-// original bound. The minimum is at most 1/8 of the original, or 128 MB if it was at least 1 GB.
-// The maximum is 4 TB, or 8 GB for each bucket of a cache that was made with less than 32 MB.
-// Outside these, Resize returns [ErrInvalidOptions] and changes nothing. After Close it returns
-// [ErrClosed]. If calls overlap, the latest wins; earlier ones may return before memory is within
-// either bound.
+// The least bound is 256 KB, or depends on the original bound: it is at most 1/8 of that, or 128 MB
+// if that was at least 1 GB. The greatest is 4 TB, or 8 GB for each bucket of a cache that was made
+// with less than 32 MB. Outside these, Resize returns [ErrInvalidOptions] and changes nothing. If
+// calls overlap, the latest wins.
 func (c *Cache) Resize(maxBytes int) error {
 	if c.space != nil {
 		return fmt.Errorf("ringcache: resize cache: %w", ErrNamespace)
 	}
 	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift)
-	err := checkBound(maxBytes)
+	err := checkBound(maxBytes, c.least)
 	if err == nil && (maxBytes < least || int64(maxBytes) > most) {
 		err = fmt.Errorf("MaxBytes is %d bytes, must be from %d to %d for the size it was made with: %w",
 			maxBytes, least, most, ErrInvalidOptions)

@@ -1,17 +1,10 @@
 package ringcache
 
-import (
-	"fmt"
-	"log/slog"
-	"reflect"
-	"strings"
-	"time"
-	"unicode"
-)
+import "fmt"
 
 // String returns all fields on one line for people to read: bytes in units of 1024, the hit ratio
-// in percent. The wording may change between versions: programs should use the fields,
-// [Stats.LogValue] or package [github.com/ringcache/ringcache/adapters/ringexpvar].
+// in percent. The wording may change between versions: programs should use the fields
+// or package [github.com/ringcache/ringcache/adapters/ringexpvar].
 func (s Stats) String() string {
 	l, z, f := &s.Loads, &s.Compression, &s.File
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d of evicted keys, %d sets, %d dels; "+
@@ -34,24 +27,6 @@ func (s Stats) String() string {
 		f.RecoveredEntries, f.DiscardedRecords, f.DiscardedFiles)
 }
 
-// LogValue returns a group of all fields, each under its name in snake case (get_calls), as plain
-// numbers; CompressTime is a duration. Nested structs are groups (loads.started). It implements
-// [slog.LogValuer], so a Stats can be passed to a logger.
-func (s Stats) LogValue() slog.Value { return logGroup(reflect.ValueOf(s)) }
-
-// snakeCase returns get_calls for GetCalls, and ttl_too_short for TTLTooShort.
-func snakeCase(name string) string {
-	isUpper := func(i int) bool { return unicode.IsUpper(rune(name[i])) }
-	var s []byte
-	for i := range len(name) {
-		if i > 0 && isUpper(i) && (!isUpper(i-1) || i+1 < len(name) && !isUpper(i+1)) {
-			s = append(s, '_')
-		}
-		s = append(s, name[i])
-	}
-	return strings.ToLower(string(s))
-}
-
 // byteCount is a number of bytes that is printed in the largest unit of which there is at least
 // one.
 type byteCount uint64
@@ -67,21 +42,4 @@ func (n byteCount) String() string {
 		x, u = x/1024, u+1
 	}
 	return fmt.Sprintf("%.1f %cB", x, units[u])
-}
-
-// logGroup returns the fields of a struct.
-func logGroup(v reflect.Value) slog.Value {
-	attrs := make([]slog.Attr, v.NumField())
-	for i := range attrs {
-		attrs[i].Key = snakeCase(v.Type().Field(i).Name)
-		switch field := v.Field(i); field.Kind() {
-		case reflect.Struct:
-			attrs[i].Value = logGroup(field)
-		case reflect.Int64:
-			attrs[i].Value = slog.DurationValue(time.Duration(field.Int()))
-		default:
-			attrs[i].Value = slog.Uint64Value(field.Uint())
-		}
-	}
-	return slog.GroupValue(attrs...)
 }

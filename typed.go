@@ -38,32 +38,27 @@ type Codec[V any] interface {
 	Append(dst []byte, v V) ([]byte, error)
 
 	// Decode returns the value whose encoding is data, or an error if data is not an encoding. It must
-	// handle arbitrary bytes, such as those of another version of the program or of another view. data
-	// is a copy in a buffer that will be reused: neither the value nor the error may refer to it. Its
-	// capacity is its length.
+	// handle arbitrary bytes, such as those of another version of the program. data is in a buffer
+	// that will be reused: neither the value nor the error may refer to it.
 	Decode(data []byte) (V, error)
 }
 
 // TypedOptions are the settings of a [Typed] view. The zero value is the default.
 type TypedOptions struct {
 	// Prefix begins every key of the view, so that several views, or a view and other code, can share
-	// a cache. It must not be the beginning of another view's prefix: with "a" and
-	// "ab", the keys "bc" and "c" would be the same. End it with a byte that occurs nowhere else in a
-	// prefix, as in "user:". Its bytes are stored with every entry, and count towards the limit of
-	// 65,535 bytes for a key. The default is no prefix.
+	// a cache. It must not be the beginning of another view's prefix: end it with a byte that occurs
+	// nowhere else in a prefix, as in "user:". Its bytes are stored with every entry.
 	Prefix string
 }
 
-// Typed is a view of a [Cache] with keys of type K and values of type V, which a
-// [Codec] encodes. It holds no entries itself: any number of views, and the cache's own methods,
-// may use the same cache, and each sees the effects of the others. A Typed is safe for concurrent
-// use if its codec is, and keeps its cache reachable. It is made by [NewTyped]; the zero value is
-// not usable. No lock is held while a codec runs.
+// Typed is a view of a [Cache] with keys of type K and values of type V, which a [Codec] encodes.
+// It holds no entries itself: any number of views, and the cache's own methods, may use the same
+// cache. It is made by [NewTyped], keeps its cache reachable, and is safe for concurrent use if its
+// codec is. No lock is held while a codec runs.
 //
 // Methods behave like the [Cache] methods of the same name. Methods that store may also return
-// [ErrEncode], with the codec's own error; methods that read may return [ErrDecode], with the
-// codec's error and the key, truncated to 64 bytes. Methods allocate only where those of Cache or
-// the codec do, or where a key or a value exceeds the limits that [Typed.Set] states.
+// [ErrEncode], with the codec's own error; methods that read, [ErrDecode], with the codec's error
+// and the key, truncated to 64 bytes.
 type Typed[K Key, V any] struct {
 	cache  *Cache
 	prefix string
@@ -97,17 +92,12 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 // intRoom is the room for the bytes of an integer key on the stack.
 const intRoom = 8
 
-// Get returns the value of key and true, or the zero value and false if key is absent. A miss is
-// not an error.
+// Get returns the value of key and true, or the zero value and false if key is absent. If the codec
+// cannot decode the entry, the error is [ErrDecode]: the bytes may be from an older version of the
+// program, or from a view that should have a different prefix. The entry stays until it is set
+// again; in [Stats] it is a hit.
 //
-// If the codec cannot decode the entry, Get returns the zero value, false, and [ErrDecode], with
-// the key and the codec's own error. The bytes may be from an older version of the program, or from
-// a view that should have a different prefix. The entry stays until it is set again; a caller that
-// ignores the error sees a miss. In [Stats] it is a hit.
-//
-// Get itself does not allocate, within the limits that [Typed.Set] states. It copies the encoding
-// to a buffer that later calls reuse, unless a codec.Memo has the value of the unchanged entry. It
-// takes the same locks as [Cache.Get].
+// Get does not allocate, within the limits that [Typed.Set] states.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	if t.memo != nil {
 		return t.getRemembered(key)
@@ -334,17 +324,10 @@ func (t *Typed[K, V]) decodeNth(
 }
 
 // All returns an iterator over the entries of the view, with keys and values that the body may
-// keep:
-//
-//	for id, user := range users.All() {
-//		// ...
-//	}
-//
-// It follows the rules of [Cache.All]. An entry belongs to the view if its key consists of the
-// view's prefix and the bytes of a K, of the right length for an integer. Entries that cannot be
-// decoded are skipped, because they may belong to other users of the cache: [Typed.Keys] yields
-// their keys, and [Typed.Get] returns the error. A view without a prefix yields every entry
-// of the cache that it can decode. Each loop examines the keys of all entries of the cache.
+// keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache. An
+// entry belongs to the view if its key consists of the view's prefix and the bytes of a K, of the
+// right length for an integer. Entries that cannot be decoded are skipped: they may belong to other
+// users of the cache.
 func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(key K, v V) bool) {
 		mustBeFunc("All", yield != nil)

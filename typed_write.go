@@ -322,15 +322,9 @@ func (t *Typed[K, V]) encodeLoaded(v V) ([]byte, error) {
 	return data, nil
 }
 
-// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]: missing
-// values are loaded with one call of load. found[i] is false if keys[i] has no value or has failed;
-// a failed key is listed in err, which is then a [*BatchError]. hits is the number of keys whose
-// values were in the cache.
-//
-// As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded. A loaded value
-// that the codec cannot decode yields [ErrDecode] for its key, and one that it cannot encode is
-// [ErrEncode]. GetOrLoadBatch allocates room for the keys, and panics if vals or found is shorter
-// than keys.
+// GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]. found[i] is
+// false if keys[i] has no value or has failed; a failed key is listed in err, which is then a
+// [*BatchError]. As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded.
 func (t *Typed[K, V]) GetOrLoadBatch(
 	ctx context.Context, keys []K, vals []V, found []bool, load BatchLoadFunc[K, V],
 ) (hits int, err error) {

@@ -90,8 +90,8 @@ func (s ringcacheStore) Space(name string) Space { return ringcacheSpace{s.c.Nam
 func (s ringcacheStore) Moves() Moves {
 	stats := s.c.Stats()
 	m := Moves{Evicted: stats.EvictedEntries, Dead: stats.DeadBytes}
-	for i := range testhook.Shared(s.c).Buckets {
-		b := testhook.BucketOf(s.c, i)
+	for i := range testhook.PartsOf(s.c).Shared.Buckets {
+		b := testhook.PartsOf(s.c).Bucket(i)
 		b.Mu.Lock()
 		m.Moved += b.MovedBytes
 		b.Mu.Unlock()

@@ -20,7 +20,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // goroutinesOfCold counts those that compress.
@@ -304,7 +303,7 @@ func TestCold_EachRecordIsCompressedOnce(t *testing.T) {
 		p.Fill(t)
 		select {
 		case i := <-ringtest.Shared(p.Cache).Compression.Buckets:
-			testhook.CompressBucket(p.Cache, int(i), &w)
+			ringtest.CompressBucket(p.Cache, int(i), &w)
 		default:
 		}
 	}

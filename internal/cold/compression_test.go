@@ -17,7 +17,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // funcCompressor is one of three functions; a nil one is FlateCompressor's.
@@ -253,7 +252,7 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 	before, long := p.Stats(), ringtest.PolicyOf(p.Cache).UncompressedNoGain
 	for ringtest.PolicyOf(p.Cache).UncompressedNoGain == long {
 		p.Fill(t)
-		testhook.CompressQueue(p.Cache, 0, &w)
+		ringtest.CompressQueue(p.Cache, 0, &w)
 	}
 	require.LessOrEqual(t, cap(w.Packed), cold.MostRoom)
 	require.LessOrEqual(t, cap(ringtest.Shared(p.Cache).Compression.Room), cold.MostRoom)

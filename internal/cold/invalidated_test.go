@@ -11,7 +11,6 @@ import (
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // hooked is FlateCompressor, but the next Decompress calls before first, if that is not nil.
@@ -57,7 +56,7 @@ func invalidateWhileUnpacked(t *testing.T, call func(space *ringcache.Cache, k [
 	c := ringtest.MustCache(t, g)
 	space := c.Namespace("space")
 	bucketOf := func(of *ringcache.Cache, k []byte) *store.Store {
-		_, h := testhook.KeyOf(of, k)
+		_, h := ringtest.KeyOf(of, k)
 		return ringtest.BucketOf(c, h).Store
 	}
 	key := []byte("key")

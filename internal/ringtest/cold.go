@@ -18,7 +18,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Compressors of tests.
@@ -30,7 +29,7 @@ const Untold ringcache.RemovalReason = 0
 func CompressAll(c *ringcache.Cache) {
 	var w store.Waiting
 	for i := range Shared(c).Buckets {
-		testhook.CompressQueue(c, i, &w)
+		CompressQueue(c, i, &w)
 		RenewDicts(c)
 	}
 }
@@ -65,7 +64,7 @@ func SinkAll(c *ringcache.Cache) (bytes int) {
 	for i := range Shared(c).Buckets {
 		for n := SinkNext(c, i); n > 0; n = SinkNext(c, i) {
 			bytes += n
-			testhook.CompressQueue(c, i, &w)
+			CompressQueue(c, i, &w)
 		}
 	}
 	RenewDicts(c)
@@ -75,7 +74,7 @@ func SinkAll(c *ringcache.Cache) (bytes int) {
 // SinkNext has the policy drop the oldest record of a ring of a bucket, and returns its length,
 // or 0 if none can go to the cold part.
 func SinkNext(c *ringcache.Cache, bucket int) (n int) {
-	testhook.Change(c, bucket, func(b *store.Store) { n = b.Cold().Sink() })
+	Change(c, bucket, func(b *store.Store) { n = b.Cold().Sink() })
 	return n
 }
 
@@ -287,7 +286,7 @@ func (p *PackedCache) Queue(t testing.TB, k []byte) {
 
 // Stored returns how the cache has a key, without a trace.
 func Stored(c *ringcache.Cache, k []byte) (record.Kind, policy.Ring) {
-	k, h := testhook.KeyOf(c, k)
+	k, h := KeyOf(c, k)
 	b := BucketOf(c, h)
 	b.Mu.Lock()
 	defer b.Mu.Unlock()

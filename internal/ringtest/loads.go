@@ -32,7 +32,7 @@ func LoaderCache(t testing.TB) *ringcache.Cache { return MustCache(t, Tiny(4, 10
 
 // IsNegative reports whether a load has found that the key has no value.
 func IsNegative(c *ringcache.Cache, k []byte) bool {
-	k, h := testhook.KeyOf(c, k)
+	k, h := KeyOf(c, k)
 	for _, b := range []Bucket{BucketOf(c, h), LargeBucketOf(c, h)} {
 		b.Mu.Lock()
 		var f store.Found
@@ -48,7 +48,7 @@ func IsNegative(c *ringcache.Cache, k []byte) bool {
 // Waiting returns how many callers wait for the load of the key, or -1 if none
 // may be joined.
 func Waiting(c *ringcache.Cache, k []byte) int {
-	return testhook.Waiting(c, k)
+	return testhook.PartsOf(c).Waiting(k)
 }
 
 // AwaitWaiting returns when n callers wait for the load of a key.

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
@@ -69,36 +67,6 @@ func Open(g Shape, path string) (*ringcache.Cache, error) {
 	c, err := testhook.New(g.Options, g.Shape)
 	return c.(*ringcache.Cache), err
 }
-
-// Shared returns what the buckets of a cache share.
-func Shared(c *ringcache.Cache) *store.Shared { return testhook.Shared(c) }
-
-// Counters returns the counters of lookups.
-func Counters(c *ringcache.Cache) *stripe.Counters { return testhook.Counters(c) }
-
-// Nth returns a bucket by number: the small ones come first.
-func Nth(c *ringcache.Cache, i int) Bucket { return testhook.BucketOf(c, i) }
-
-// EachBucket calls fn with every bucket, small and large.
-func EachBucket(c *ringcache.Cache, fn func(b Bucket)) {
-	for i := range Shared(c).Buckets + store.LargeBuckets {
-		fn(Nth(c, i))
-	}
-}
-
-// BucketOf returns the small bucket for hash h.
-func BucketOf(c *ringcache.Cache, h uint64) Bucket { return Nth(c, int(h&*testhook.Mask(c))) }
-
-// LargeBucketOf returns the large bucket for hash h.
-func LargeBucketOf(c *ringcache.Cache, h uint64) Bucket {
-	return Nth(c, Shared(c).Buckets+int(h>>store.BucketBits&(store.LargeBuckets-1)))
-}
-
-// Resize is Cache.Resize to any size. It reports false if the cache is closed.
-func Resize(c *ringcache.Cache, maxBytes int) bool { return testhook.Resize(c, maxBytes) }
-
-// RenewDicts makes a dictionary if one is due.
-func RenewDicts(c *ringcache.Cache) { testhook.RenewDicts(c) }
 
 // OfOne returns a load of several keys that loads the first.
 func OfOne(load LoadFunc) BatchLoadFunc {

@@ -12,7 +12,7 @@ import (
 // Validate checks the invariants of docs/design.md: those of each bucket, by its Check, and those
 // of the whole cache. It takes all locks that it needs, and names the invariants that do not hold.
 func Validate(c *ringcache.Cache) error {
-	arena := testhook.Arena(c)
+	arena := Arena(c)
 	arena.Lock()
 	defer arena.Unlock()
 	var errs []error
@@ -33,7 +33,7 @@ func Validate(c *ringcache.Cache) error {
 			errs = append(errs, fmt.Errorf("I8: count %d is %d, of %d large keys", i, n, large[i]))
 		}
 	}
-	if err := Shared(c).Pool.Validate(); err != nil && !testhook.Unfinished(c) {
+	if err := Shared(c).Pool.Validate(); err != nil && !*testhook.PartsOf(c).Unfinished {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -10,7 +10,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Whatever bit of a packed record flips, its entry is a miss, or as it was; nothing else
@@ -61,7 +60,7 @@ func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
 	require.Equal(t, policy.Cold, in, "it has moved, expired as it is")
 	dropped := 0
 	for !s.Done {
-		testhook.Change(p.Cache, 0, func(b *store.Store) { dropped += b.DeleteStep(&s) })
+		ringtest.Change(p.Cache, 0, func(b *store.Store) { dropped += b.DeleteStep(&s) })
 	}
 	require.Equal(t, 1, dropped)
 	require.Less(t, b.SoonestExpiry(), uint32(math.MaxUint32))

@@ -14,7 +14,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // taker takes chunks of a pool, for which the system has no more memory then.
@@ -140,7 +139,7 @@ func TestMemory_RotationNeedsNone(t *testing.T) {
 // many. Now and then one is dropped, so that head and tail meet at all places of a chunk.
 func rotateSome(t *testing.T, p *ringtest.PackedCache) (rotated int) {
 	t.Helper()
-	testhook.Change(p.Cache, 0, func(b *store.Store) { rotated = rotateSomeLocked(t, p, b) })
+	ringtest.Change(p.Cache, 0, func(b *store.Store) { rotated = rotateSomeLocked(t, p, b) })
 	return rotated
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // While a bucket may take more chunks, new keys drop nobody.
@@ -82,7 +81,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		g := ringtest.Default(1 << 30)
 		g.Seed = ringtest.TestSeed
 		c := ringtest.MustCache(t, g)
-		*testhook.Mask(c) = 0 // all in one bucket
+		*ringtest.Mask(c) = 0 // all in one bucket
 		b := ringtest.Nth(c, 0)
 		n := 2 << 20 / (size + 20)
 		ringtest.FillCache(t, c, 0, n, size)
@@ -101,7 +100,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		steps := 0
 		for f := (store.Fit{}); !f.Done; steps++ {
 			records, bytes := total()
-			testhook.Change(c, 0, func(s *store.Store) { f.Step(s) })
+			ringtest.Change(c, 0, func(s *store.Store) { f.Step(s) })
 			r, by := total()
 			// The last record of a step, and what a promotion makes room for.
 			most := store.StepBytes + size + 2*store.ShrinkStep
@@ -111,7 +110,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, steps, 10, "values of %d bytes", size)
 		require.LessOrEqual(t, b.Memory().Held, b.Memory().Quota, "values of %d bytes", size)
-		*testhook.Mask(c) = store.BucketCount - 1
+		*ringtest.Mask(c) = store.BucketCount - 1
 		c.Reset()
 	}
 }

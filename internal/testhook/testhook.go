@@ -29,15 +29,6 @@ type Shape struct {
 	ByHand    bool    // no goroutine compresses
 }
 
-// How caches are made.
-var (
-	// Default returns the shape that New gives a cache of maxBytes.
-	Default func(maxBytes int) Shape
-
-	// New returns a cache of any shape. The ringcache.Options are not validated.
-	New func(options any, s Shape) (cache any, err error)
-)
-
 // Bucket is a bucket of a cache. Two values for the same bucket are equal.
 type Bucket struct {
 	*store.Store
@@ -57,89 +48,35 @@ func (b Bucket) Unlock() {
 	b.Mu.Unlock()
 }
 
-// The parts of a cache.
-var (
-	Shared   func(cache any) *store.Shared
-	Counters func(cache any) *stripe.Counters
-	Mask     func(cache any) *uint64     // of the hash bits that choose a small bucket
-	Arena    func(cache any) *sync.Mutex // of the large buckets
+// Parts are the parts of a cache.
+type Parts struct {
+	Shared     *store.Shared
+	Counters   *stripe.Counters
+	Mask       *uint64            // of the hash bits that choose a small bucket
+	Arena      *sync.Mutex        // of the large buckets
+	Unfinished *bool              // a Resize has left work
+	Bucket     func(i int) Bucket // by number: the small ones come first
+	Waiting    func(k []byte) int // callers that wait for the load of a key, -1 if none may join
 
-	// BucketOf returns a bucket by number: the small ones come first.
-	BucketOf func(cache any, i int) Bucket
+	// Key returns the key under which the buckets have a key of the cache, and its hash.
+	Key func(k []byte) (raw []byte, hash uint64)
 
-	// Unfinished reports whether a Resize has left work.
-	Unfinished func(cache any) bool
-)
-
-// Steps of calls, and calls with other arguments than the API allows.
-var (
-	// Change calls fn under the lock of a bucket, and then calls OnRemove for the entries that fn
-	// has removed.
-	Change func(cache any, bucket int, fn func(s *store.Store))
-
-	// Write stores a record with the expiry and of the kind that w has.
-	Write func(cache any, w store.Write) error
-
-	// WriteMeasured is Write to a small bucket, or to a large one, of a record that was measured
-	// before. It reports whether the record must be measured again because of a Resize.
-	WriteMeasured func(cache any, w store.Write, large bool) (resized bool)
-
-	// IsLarge reports whether a record of n bytes goes to a large bucket.
-	IsLarge func(cache any, n int) bool
-
-	// ReadLocked looks a key up under the lock, like a lookup that has failed without it.
-	ReadLocked func(cache any, k []byte)
-
-	// Resize is Cache.Resize without a minimum size. It reports false if the cache is closed.
-	Resize func(cache any, maxBytes int) bool
-
-	// Overlaps reports whether k is within the array of dst.
-	Overlaps func(dst, k []byte) bool
-)
-
-// Steps of the goroutine of a cache with a Compressor.
-var (
-	// CompressQueue compresses the records in the queue of a bucket.
-	CompressQueue func(cache any, bucket int, w *store.Waiting)
-
-	// CompressBucket is CompressQueue, and then renews dictionaries and the share if that is due.
-	CompressBucket func(cache any, bucket int, w *store.Waiting)
-
-	// RenewDicts makes a dictionary if one is due.
-	RenewDicts func(cache any)
-)
-
-// Loads.
-var (
-	// Waiting returns how many callers wait for the load of a key, or -1 if none may be joined.
-	Waiting func(cache any, k []byte) int
-
-	// Keep stores the result of a load of a key.
-	Keep func(cache any, k, v []byte, ttl time.Duration, err error)
-
-	// LoadTwice lets a batch reach the same key twice, and calls between in between. It returns the
-	// channel that is closed when the key is loaded, and whether both have the same one.
-	LoadTwice func(cache any, k []byte, between func(), load any) (done <-chan struct{}, same bool)
-)
-
-// Namespace has the parts of a namespace.
-type Namespace struct {
-	Cache      any
+	// Those of a namespace.
+	Whole      any    // the whole cache
 	Entry      []byte // the key of the record that holds the generation
 	Generation *atomic.Uint64
-	Mu         *sync.Mutex
-
-	AppendKey func(dst, k []byte) []byte // appends the key of the cache for k
+	SpaceMu    *sync.Mutex
 }
 
 var (
-	OfNamespace func(namespace any) Namespace
+	// Default returns the shape that New gives a cache of maxBytes.
+	Default func(maxBytes int) Shape
 
-	// KeyOf returns the key under which the buckets have a key of a cache, and its hash.
-	KeyOf func(cache any, k []byte) (raw []byte, hash uint64)
+	// New returns a cache of any shape. The ringcache.Options are not validated.
+	New func(options any, s Shape) (cache any, err error)
 
-	// Namespaces returns the number of names that a cache knows.
-	Namespaces func(cache any) int
+	// PartsOf returns the parts of a cache.
+	PartsOf func(cache any) Parts
 )
 
 // Walker saves the entries of a cache, bucket by bucket.

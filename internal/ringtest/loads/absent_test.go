@@ -3,6 +3,7 @@ package loads
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // A negative entry is there for loads, and for nobody else.
@@ -111,13 +111,20 @@ func testAbsent(t *testing.T, k []byte) {
 
 // A value gives way to a negative entry, and that to another.
 func TestLoader_AbsentReplaces(t *testing.T) {
-	c := ringtest.LoaderCache(t)
+	g := ringtest.Roomy(0)
+	g.TTL = time.Minute
+	c, age := ringtest.TimedCache(t, g)
 	k := []byte("key")
 	for _, r := range []ringtest.Loaded{
 		{}, {Err: ringcache.ErrAbsent}, {Err: ringcache.ErrAbsent, TTL: time.Hour},
 		{Value: []byte("v"), TTL: time.Hour}, {Err: fmt.Errorf("no row: %w", ringcache.ErrAbsent)}, {},
 	} {
-		testhook.Keep(c, k, r.Value, r.TTL, r.Err)
+		*age += 2 * time.Hour // what is there has expired, and has not been removed
+		_, err := c.GetOrLoad(t.Context(), nil, k,
+			func(context.Context, []byte) ([]byte, time.Duration, error) {
+				return r.Value, r.TTL, r.Err
+			})
+		require.Equal(t, r.Err != nil, errors.Is(err, ringcache.ErrAbsent))
 		require.Equal(t, -1, ringtest.Waiting(c, k))
 		require.Equal(t, 1, c.Len())
 		require.Equal(t, r.Err != nil, ringtest.IsNegative(c, k))

@@ -17,7 +17,6 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // keysOf returns the words of s as keys.
@@ -386,16 +385,34 @@ func TestLoaderBatch_Invalidated(t *testing.T) {
 }
 
 // A batch that comes to a key for the second time joins its own load, also if a write has
-// taken that off the list in between: the load has not begun yet.
+// invalidated that in between: the load has not begun yet.
 func TestLoaderBatch_KeyIsLoadedOnceThoughWritten(t *testing.T) {
 	c := ringtest.LoaderCache(t)
 	k := []byte("key")
-	done, same := testhook.LoadTwice(c, k, func() {
-		c.Del(k)
-	}, ringtest.BatchLoadFunc(new(ringtest.Echo).Load))
-	require.True(t, same)
-	<-done
-	require.False(t, c.Has(k))
+	keys := [][]byte{k}
+	for i := range 50 { // some time passes between the two
+		keys = append(keys, []byte{byte(i)})
+		require.NoError(t, c.Set([]byte{byte(i)}, nil))
+	}
+	keys = append(keys, k)
+	var stop atomic.Bool
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for !stop.Load() {
+			c.Del(k)
+		}
+	}()
+	for range 2000 {
+		_, _, err := c.GetOrLoadBatch(t.Context(), nil, keys, make([][]byte, len(keys)),
+			func(_ context.Context, keys [][]byte) ([]ringtest.Loaded, error) {
+				assert.Len(t, keys, 1)
+				return make([]ringtest.Loaded, len(keys)), nil
+			})
+		require.NoError(t, err)
+	}
+	stop.Store(true)
+	<-stopped
 }
 
 // The keys that a load gets are its own, each by itself.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // A key that lies where its value goes is still there when a call needs it again.
@@ -67,9 +67,9 @@ func TestAlias_OverlapsIsExact(t *testing.T) {
 		{make([]byte, 8), buf[0:0], false},
 	} {
 		if len(tt.k) > 0 {
-			require.Equal(t, tt.want, testhook.Overlaps(tt.dst, tt.k))
+			require.Equal(t, tt.want, torn.Overlaps(tt.dst, tt.k))
 		} else {
-			require.False(t, cap(tt.dst) == 0 && testhook.Overlaps(tt.dst, tt.k))
+			require.False(t, cap(tt.dst) == 0 && torn.Overlaps(tt.dst, tt.k))
 		}
 	}
 }

@@ -224,7 +224,7 @@ func FuzzResize(f *testing.F) {
 			case op < 16:
 				bound = resizeTo(t, c, g, in.Byte())
 			case op < 24: // sizes that no cache has
-				n := min(int(in.Number()), ringtest.LeastMaxBytes-1)
+				n := min(int(in.Number()), 4*g.Buckets*g.ChunkSize-1)
 				require.ErrorIs(t, c.Resize(n), ringcache.ErrInvalidOptions, "to %d", n)
 				require.Equal(t, bound, ringtest.Shared(c).Bound(), "resized to %d", n)
 			case op < 200:

@@ -17,7 +17,6 @@ import (
 	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // userFunction is a place where the cache runs a function of its user's. run makes the
@@ -171,7 +170,7 @@ func userFunctions() []userFunction {
 		{"OnRemove of DeleteExpired", true, func(c *ringcache.Cache, k, v []byte, _ func()) {
 			w := store.Write{Key: k, Value: v, Reason: store.Replaced}
 			w.Expiry = 1 // over since the first tick
-			_ = testhook.Write(c, w)
+			_ = ringtest.Write(c, w)
 			c.DeleteExpired()
 		}},
 		{"OnRemove of Resize", true, func(c *ringcache.Cache, _, _ []byte, _ func()) {

@@ -27,11 +27,11 @@ import (
 // dropEntry has the record of a namespace's generation leave, as the policy may, and reports
 // whether it was there.
 func dropEntry(n *ringcache.Cache) (found bool) {
-	of := testhook.OfNamespace(n)
-	c := of.Cache.(*ringcache.Cache)
+	of := testhook.PartsOf(n)
+	c := of.Whole.(*ringcache.Cache)
 	w := store.Write{Key: of.Entry, Kind: record.Internal | record.Spaced, Reason: store.Evicted}
 	w.Hash = ringtest.Shared(c).HashOf(of.Entry, w.Kind)
-	testhook.Change(c, int(ringtest.BucketOf(c, w.Hash).Number), func(b *store.Store) {
+	ringtest.Change(c, int(ringtest.BucketOf(c, w.Hash).Number), func(b *store.Store) {
 		found = b.Delete(&w, nil)
 	})
 	return found
@@ -39,8 +39,8 @@ func dropEntry(n *ringcache.Cache) (found bool) {
 
 // stored returns the generation in the record of a namespace.
 func stored(n *ringcache.Cache) (g uint64, ok bool) {
-	of := testhook.OfNamespace(n)
-	c := of.Cache.(*ringcache.Cache)
+	of := testhook.PartsOf(n)
+	c := of.Whole.(*ringcache.Cache)
 	h := ringtest.Shared(c).HashOf(of.Entry, record.Internal|record.Spaced)
 	b := ringtest.BucketOf(c, h)
 	b.Mu.Lock()
@@ -66,7 +66,7 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 		n := c.Namespace("prices")
 		require.Equal(t, want, string(n.Get(nil, []byte("apple"))))
 		require.Equal(t, string(forged), string(c.Get(nil, under)), "it is an entry as others")
-		require.NotEqual(t, binary.LittleEndian.Uint64(forged), testhook.OfNamespace(n).Generation.Load())
+		require.NotEqual(t, binary.LittleEndian.Uint64(forged), testhook.PartsOf(n).Generation.Load())
 		require.NoError(t, ringtest.Validate(c))
 	}
 	for _, want := range []string{"", "1 euro"} { // the namespace is new, or there already
@@ -110,14 +110,14 @@ func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 		t.Helper()
 		for i := range names {
 			for _, in := range []*ringcache.Cache{c, n(i)} {
-				k := testhook.OfNamespace(n(i)).Entry
+				k := testhook.PartsOf(n(i)).Entry
 				require.False(t, in.Has(k), when)
 				require.False(t, in.Del(k), when)
 				require.False(t, in.Touch(k, time.Hour), when)
 			}
 			g, ok := stored(n(i))
 			require.True(t, ok, when)
-			require.Equal(t, testhook.OfNamespace(n(i)).Generation.Load(), g, when)
+			require.Equal(t, testhook.PartsOf(n(i)).Generation.Load(), g, when)
 		}
 		for k := range c.Keys() {
 			require.Fail(t, "Keys shows it", "%s: %q", when, k)
@@ -128,7 +128,7 @@ func TestNamespace_RecordsAreNotSeen(t *testing.T) {
 	}
 	unseen("when they are stored")
 	for i := range names { // the same keys, of users
-		require.NoError(t, c.Set(testhook.OfNamespace(n(i)).Entry, []byte("a value")))
+		require.NoError(t, c.Set(testhook.PartsOf(n(i)).Entry, []byte("a value")))
 	}
 	require.Equal(t, names, c.Len())
 	for k, v := range c.All() {

@@ -88,9 +88,7 @@ func TestNamespace_Keys(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Roomy(0))
 	n := c.Namespace("n")
 	for _, k := range []string{"", "k", string(make([]byte, 300))} {
-		raw := testhook.OfNamespace(n).AppendKey([]byte("dst"), []byte(k))
-		require.Equal(t, "dst", string(raw[:3]))
-		raw = raw[3:]
+		raw, _ := ringtest.KeyOf(n, []byte(k))
 		require.NoError(t, n.Set([]byte(k), []byte("v")))
 		require.False(t, c.Has(raw))
 		require.NoError(t, c.Set(raw, []byte("w")))
@@ -183,7 +181,7 @@ func TestNamespace_ForeignEntry(t *testing.T) {
 	c := ringtest.OpenFile(t, path, ringtest.MinBytes)
 	w := store.Write{Key: []byte(reservedPrefix + "n"), Value: []byte("no generation"),
 		Kind: record.Internal | record.Spaced}
-	require.NoError(t, testhook.Write(c, w))
+	require.NoError(t, ringtest.Write(c, w))
 	require.NoError(t, c.Close())
 	c = ringtest.OpenFile(t, path, ringtest.MinBytes)
 	for range c.Namespaces() {
@@ -194,7 +192,7 @@ func TestNamespace_ForeignEntry(t *testing.T) {
 	require.True(t, n.Has([]byte("k")))
 	g, ok := stored(n)
 	require.True(t, ok)
-	require.Equal(t, testhook.OfNamespace(n).Generation.Load(), g)
+	require.Equal(t, testhook.PartsOf(n).Generation.Load(), g)
 	require.NoError(t, c.Close())
 }
 

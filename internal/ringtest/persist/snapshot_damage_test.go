@@ -430,7 +430,7 @@ func goldenEntries(t testing.TB, c *ringcache.Cache, now time.Time) {
 	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
 		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(now)))
 	w := store.Write{Key: []byte("negative"), Kind: record.Negative, Expiry: 1<<32 - 1}
-	require.NoError(t, testhook.Write(c, w))
+	require.NoError(t, ringtest.Write(c, w))
 }
 
 // FuzzSnapshot reads any bytes, as they are and with a header before them, and changes

@@ -81,8 +81,8 @@ func TestSnapshot_NoLockIsHeldWhileItWrites(t *testing.T) {
 			require.True(t, b.Mu.TryLock(), "a bucket is locked")
 			b.Mu.Unlock()
 		})
-		require.True(t, testhook.Arena(c).TryLock())
-		testhook.Arena(c).Unlock()
+		require.True(t, ringtest.Arena(c).TryLock())
+		ringtest.Arena(c).Unlock()
 		require.NoError(t, c.Set([]byte("an hour"), []byte("w")))
 	}}
 	_, err := c.WriteSnapshot(w)

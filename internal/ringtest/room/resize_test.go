@@ -16,7 +16,6 @@ import (
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // resizable returns a cache of MaxBytes whose hashes are the same in every run.
@@ -215,23 +214,36 @@ func liveBytes(c *ringcache.Cache) int {
 	return int(s.BytesSize)
 }
 
-// A Set that comes to its bucket with the figures of a larger cache is sent
-// back.
+// A Set that comes to its bucket with the figures of a larger cache is sent back, until it goes by
+// those of the smaller one.
 func TestResize_LateSet(t *testing.T) {
 	c := resizable(t, 256<<20)
 	small, large := make([]byte, 60_000), make([]byte, 16<<20)
 	k := []byte("key")
 	size := len(small) + record.LongHeader + len(k)
-	require.False(t, testhook.IsLarge(c, size), "the test proves nothing")
+	require.False(t, ringtest.Shared(c).IsLarge(size), "the test proves nothing")
+	b := ringtest.BucketOf(c, ringtest.Shared(c).Hash(k))
+	ringtest.Change(c, int(b.Number), func(s *store.Store) { s.Longest = size - 1 })
+	late := make(chan error)
+	go func() { late <- c.Set(k, small) }()
+	for range 100 {
+		runtime.Gosched()
+	}
 	ringtest.MustResize(t, c, 32<<20)
-	late := store.Write{Key: k, Value: small, Reason: store.Replaced}
-	late.Bytes = size
-	require.True(t, testhook.WriteMeasured(c, late, false), "a record too large for its bucket")
-	late.Value, late.Bytes = large, len(large)+record.LongHeader+len(k)
-	require.True(t, testhook.WriteMeasured(c, late, true), "a record too large for the cache")
-	require.Zero(t, c.Len())
-	require.NoError(t, c.Set(k, small))
+	require.NoError(t, <-late)
 	require.Len(t, c.Get(nil, k), len(small))
+	require.NoError(t, ringtest.Validate(c))
+
+	ringtest.MustResize(t, c, 256<<20)
+	ringtest.Arena(c).Lock() // a large Set waits
+	go func() { late <- c.Set(k, large) }()
+	for range 100 {
+		runtime.Gosched()
+	}
+	ringtest.Shared(c).MaxBytes.Store(32 << 20)
+	ringtest.Arena(c).Unlock()
+	require.ErrorIs(t, <-late, ringcache.ErrTooLarge)
+	require.Zero(t, c.Len())
 }
 
 // OnRemove is told of every entry that a smaller cache has no room for, and may use the

@@ -13,7 +13,6 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // A live entry leaves only when live entries fill the bound: under any mix of writes, a key
@@ -133,17 +132,17 @@ func (r *room) key(id uint64) []byte {
 // roomFor returns the bucket that a record counts in, and whether it may be added.
 func (r *room) roomFor(in *ringcache.Cache, k []byte, record int) (ringtest.Bucket, bool) {
 	c := r.c
-	if testhook.IsLarge(c, record) {
+	if ringtest.Shared(c).IsLarge(record) {
 		lb := ringtest.Nth(c, ringtest.Shared(c).Buckets)
 		return lb, r.bytes[lb]+record < ringtest.Shared(c).Bound()/8
 	}
-	_, h := testhook.KeyOf(in, k)
+	_, h := ringtest.KeyOf(in, k)
 	b := ringtest.BucketOf(c, h)
 	share := ringtest.Shared(c).Bound() / ringtest.Shared(c).Buckets
 	switch {
 	case r.most > share/8: // large records take a part of it
 		share /= 4
-	case testhook.IsLarge(c, r.most): // they take what is allowed above
+	case ringtest.Shared(c).IsLarge(r.most): // they take what is allowed above
 		share -= share / 8
 	}
 	return b, r.bytes[b]+record < int(roomShare*float64(share))

@@ -3,7 +3,6 @@ package room
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math"
 	"reflect"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
-
-var _ slog.LogValuer = ringcache.Stats{}
 
 // snake returns the name of a field as log lines spell it.
 func snake(name string) string {
@@ -224,23 +221,6 @@ func TestStats_StringUnits(t *testing.T) {
 	require.Contains(t, s, "3 gets, 66.7 % hits, 1 misses,")
 }
 
-func TestStats_LogValueHasEveryField(t *testing.T) {
-	eachField(t, func(name string, s *ringcache.Stats, field reflect.Value) {
-		value := s.LogValue()
-		for part := range strings.SplitSeq(name, ".") {
-			var found []slog.Value
-			for _, a := range value.Group() {
-				if a.Key == snake(part) {
-					found = append(found, a.Value)
-				}
-			}
-			require.Len(t, found, 1, name)
-			value = found[0]
-		}
-		require.EqualValues(t, field.Interface(), value.Any(), name)
-	})
-}
-
 // What is printed is a copy: it must not stand in the way of UpdateStats, which
 // adds.
 func TestStats_PrintingLeavesThem(t *testing.T) {
@@ -249,7 +229,7 @@ func TestStats_PrintingLeavesThem(t *testing.T) {
 	c.Has([]byte("k"))
 	s := ringtest.StatsOf(c)
 	before := s
-	_, _, _ = s.String(), s.LogValue(), s.HitRatio()
+	_, _ = s.String(), s.HitRatio()
 	require.Equal(t, before, s)
 	c.UpdateStats(&s)
 	require.Equal(t, 2*before.GetCalls, s.GetCalls)

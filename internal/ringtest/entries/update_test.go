@@ -1,0 +1,132 @@
+package entries
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/ringtest"
+)
+
+// What Update decides, by one goroutine and by several.
+
+// The last call of the function counts, and without one nothing changes.
+func TestUpdate_LastDecisionCounts(t *testing.T) {
+	c, _ := ringtest.TimedCache(t, ringtest.Tiny(2, 1024, 64))
+	k := []byte("k")
+	update := func(fn func(e *ringtest.Entry)) {
+		t.Helper()
+		require.NoError(t, c.Update(k, fn))
+	}
+	requireIs := func(want string, left time.Duration) {
+		t.Helper()
+		v, ttl, ok := c.GetWithTTL(nil, k)
+		require.True(t, ok)
+		require.Equal(t, want, string(v))
+		require.Equal(t, left, ttl)
+	}
+	update(func(e *ringtest.Entry) { require.False(t, e.Present) })
+	require.False(t, c.Has(k))
+	update(func(e *ringtest.Entry) { e.Del(); e.SetWithTTL([]byte("a"), time.Hour) })
+	requireIs("a", time.Hour)
+	update(func(e *ringtest.Entry) {
+		require.True(t, e.Present)
+		require.Equal(t, "a", string(e.Value))
+		require.Equal(t, time.Hour, e.TTL)
+		clear(e.Value) // it is a copy
+	})
+	requireIs("a", time.Hour)
+	update(func(e *ringtest.Entry) { e.Del(); e.Set([]byte("b")) })
+	requireIs("b", time.Hour)
+	update(func(e *ringtest.Entry) { e.Set([]byte("c")); e.SetWithTTL(e.Value, 0) })
+	requireIs("b", 0)
+	update(func(e *ringtest.Entry) { e.SetWithTTL([]byte("d"), time.Minute); e.Del() })
+	require.False(t, c.Has(k))
+}
+
+// An expiry that another call has changed is seen before the decision takes effect, like a value.
+func TestUpdate_RunsAgainIfTheExpiryChanged(t *testing.T) {
+	for name, decide := range map[string]func(e *ringtest.Entry){
+		"Set":        func(e *ringtest.Entry) { e.Set(e.Value) },
+		"SetWithTTL": func(e *ringtest.Entry) { e.SetWithTTL(e.Value, time.Minute) },
+		"Del":        func(e *ringtest.Entry) { e.Del() },
+	} {
+		c, _ := ringtest.TimedCache(t, ringtest.Tiny(2, 1024, 64))
+		k := []byte("k")
+		require.NoError(t, c.SetWithTTL(k, []byte("v"), time.Second))
+		var seen []time.Duration
+		require.NoError(t, c.Update(k, func(e *ringtest.Entry) {
+			if seen = append(seen, e.TTL); len(seen) == 1 {
+				require.True(t, c.Touch(k, time.Hour)) // as another goroutine would
+			}
+			if e.TTL < time.Minute { // else somebody has renewed it
+				decide(e)
+			}
+		}))
+		require.Equal(t, []time.Duration{time.Second, time.Hour}, seen, name)
+		left, ok := c.TTL(k)
+		require.True(t, ok, name)
+		require.Equal(t, time.Hour, left, name)
+	}
+}
+
+// A limiter allows as many calls as it may, and a lease has one owner, however many ask at once.
+func TestUpdate_DecidesForAllGoroutines(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Tiny(2, 1024, 64))
+	const clients, rounds, limit = 8, 300, 1000
+	var allowed, owners, wrong atomic.Int32
+	lease := []byte("lease")
+	var wg sync.WaitGroup
+	for id := range byte(clients) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range rounds {
+				ok := false
+				assert.NoError(t, c.Update([]byte("window"), func(e *ringtest.Entry) {
+					if ok = !e.Present; ok {
+						e.SetWithTTL(binary.LittleEndian.AppendUint64(nil, 1), time.Hour)
+						return
+					}
+					n := binary.LittleEndian.Uint64(e.Value)
+					if ok = n < limit; ok {
+						e.Set(binary.LittleEndian.AppendUint64(e.Value[:0], n+1))
+					}
+				}))
+				if ok {
+					allowed.Add(1)
+				}
+				if _, mine, _ := c.SetIfAbsent(nil, lease, []byte{id}, time.Hour); !mine {
+					continue
+				}
+				if owners.Add(1) != 1 {
+					wrong.Add(1)
+				}
+				mine := false
+				assert.NoError(t, c.Update(lease, func(e *ringtest.Entry) { // renewed
+					if mine = e.Present && e.Value[0] == id; mine {
+						e.SetWithTTL(e.Value, 2*time.Hour)
+					}
+				}))
+				owners.Add(-1)
+				assert.True(t, mine)
+				assert.NoError(t, c.Update(lease, func(e *ringtest.Entry) {
+					if e.Present && e.Value[0] == id {
+						e.Del()
+					}
+				}))
+			}
+		}()
+	}
+	wg.Wait()
+	require.EqualValues(t, limit, allowed.Load())
+	require.Zero(t, wrong.Load())
+	left, ok := c.TTL([]byte("window"))
+	require.True(t, ok)
+	require.Greater(t, left, 59*time.Minute, "of the window that was begun")
+}
