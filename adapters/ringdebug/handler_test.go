@@ -260,8 +260,7 @@ func TestPage_ConcurrentTraffic(t *testing.T) {
 				default:
 				}
 				k := fmt.Append(nil, "key ", i%500)
-				tenant := fmt.Sprint("tenant ", i%3)
-				n := c.Namespace(tenant)
+				n := c.Namespace(fmt.Sprint("tenant ", i%3))
 				reads.Observe(k)
 				if !c.Has(k) {
 					assert.NoError(t, c.Set(k, k))
