@@ -217,15 +217,8 @@ func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) 
 	for i, k := range keys {
 		var w write
 		w.Key, w.Value, w.Hash = k, vals[i], bl.hashes[i]
-		w.Kind, w.Reason = c.kind(), store.Replaced
-		err := c.storeFor(&w, l, "set")
-		for err == errForgotten && c.renewKey(&w) {
-			err = c.storeFor(&w, l, "set")
-		}
-		if err == errForgotten {
-			err = fmt.Errorf("set entry: %w", ErrDropped)
-		}
-		if err != nil && first == nil {
+		w.Kind, w.Reason, w.life = c.kind(), store.Replaced, l
+		if err := c.put(&w, "set"); err != nil && first == nil {
 			at, first = i, err
 		}
 	}

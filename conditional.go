@@ -31,9 +31,9 @@ func (c *Cache) setIfAbsent(
 ) (there, stored bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, v, store.Replaced)
-	w.cond, w.reads, w.found = ifAbsent, true, dst
+	w.cond, w.reads, w.found, w.life = ifAbsent, true, dst, withTTL(ttl)
 	c.wrote(1)
-	err = c.applyFor(&w, withTTL(ttl), "set")
+	err = c.put(&w, "ringcache: set")
 	there = err == errUnmet
 	stored, err = w.met(err)
 	return there, stored, err
@@ -45,13 +45,10 @@ func (c *Cache) setIfAbsent(
 // eviction policy. SetIfChanged counts in [Stats] as a Set in both cases.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [stackKey]byte
-	var w write
-	w.Key, w.Hash = c.key(room[:0], k)
-	w.Value = v
-	c.setDefaults(&w)
-	c.wrote(1)
+	w := c.writeOf(room[:0], k, v, store.Replaced)
 	w.cond, w.keeps, w.reads = ifChanged, true, true
-	return w.met(c.apply(&w, "set"))
+	c.wrote(1)
+	return w.met(c.put(&w, "ringcache: set"))
 }
 
 // CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it stored new.
@@ -61,13 +58,10 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 // cases.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var room [stackKey]byte
-	var w write
-	w.Key, w.Hash = c.key(room[:0], k)
-	w.Kind = c.kind()
-	w.Value, w.Reason = new, store.Replaced
-	c.wrote(1)
+	w := c.writeOf(room[:0], k, new, store.Replaced)
 	w.cond, w.old, w.keeps, w.reads = ifEqual, old, true, true
-	return w.met(c.apply(&w, "swap"))
+	c.wrote(1)
+	return w.met(c.put(&w, "ringcache: swap"))
 }
 
 // met reports whether the write was made, given its error. A condition that does not hold is no
@@ -187,7 +181,7 @@ func (c *Cache) update(k []byte, fn updater) error {
 // settle carries out what the function of an Update has decided. It returns errUnmet if the entry
 // has changed since the function saw it.
 func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
-	w.Value, w.Reason = e.next, store.Replaced
+	w.Value, w.Reason, w.life = e.next, store.Replaced, e.life
 	w.del, w.keeps, w.unstored = e.verdict == deleted, e.verdict == set && e.Present, false
 	switch e.verdict {
 	case unchanged:
@@ -199,7 +193,7 @@ func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
 		}
 		return nil // removed, or absent because the cache is closed
 	}
-	return c.applyFor(w, e.life, "update")
+	return c.put(w, "ringcache: update")
 }
 
 // expect makes the write conditional on the key still being as it was found.

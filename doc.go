@@ -81,8 +81,8 @@
 // No lock is held while user code runs: the functions passed to Update, GetOrLoad and
 // GetOrLoadBatch, [Options].OnRemove, a codec, a [Compressor], and the body of a loop. User code
 // may block, panic, and call any method of the same cache. The package starts goroutines only to
-// run a load, to save or load a snapshot, to open a file, to count the entries of namespaces that
-// came with either, and, until the cache is closed or collected, to compress.
+// run a load, to save or load a snapshot, to open a file, and to compress: a cache with a
+// Compressor has one goroutine, which runs until the cache is closed or collected.
 //
 // # Snapshots
 //

@@ -3,6 +3,8 @@ package ringcache
 import (
 	"iter"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -15,14 +17,20 @@ import (
 // hardly any memory. Whatever the error, no Get finds an older value of k, so callers that can do
 // without the entry may ignore it. Set hardly ever allocates on the Go heap. It locks one of the
 // cache's buckets, of which there are at most 512.
-func (c *Cache) Set(k, v []byte) error {
-	var room [stackKey]byte
+func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
+
+// setFor is Set of an entry with the given lifetime.
+func (c *Cache) setFor(k, v []byte, l lifetime) error {
 	var w write
-	w.Key, w.Hash = c.key(room[:0], k)
-	w.Value = v
-	c.setDefaults(&w)
-	c.wrote(1)
-	return c.apply(&w, "set")
+	if c.space == nil { // as in HasGet
+		w.Key, w.Hash = k, c.shared.Mix(xxhash.Sum64(k))
+	} else {
+		var room [stackKey]byte
+		w.Key, w.Hash = c.key(room[:0], k)
+		c.wrote(1)
+	}
+	w.Kind, w.Value, w.Reason, w.life = c.kind(), v, store.Replaced, l
+	return c.put(&w, "ringcache: set")
 }
 
 // Get appends the value of k to dst and returns the extended slice. On a miss it returns dst
@@ -33,12 +41,22 @@ func (c *Cache) Set(k, v []byte) error {
 // Get does not allocate if dst has room for the value, and normally takes no lock (see the section
 // Concurrency of the package documentation).
 func (c *Cache) Get(dst, k []byte) []byte {
-	out, _ := c.HasGet(dst, k)
+	if c.space != nil {
+		out, _ := c.HasGet(dst, k)
+		return out
+	}
+	h := c.shared.Mix(xxhash.Sum64(k)) // as in HasGet
+	out, _, _ := c.lookup(dst, k, h, getMode)
 	return out
 }
 
 // HasGet is like [Cache.Get], and also reports whether k was present.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
+	if c.space == nil { // without the room for a longer key, which costs time
+		h := c.shared.Mix(xxhash.Sum64(k))
+		out, _, got := c.lookup(dst, k, h, getMode)
+		return out, got == hit
+	}
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)
 	out, _, got := c.lookup(dst, k, h, getMode)

@@ -21,17 +21,6 @@ func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
 }
 
-// setFor is Set of an entry with the given lifetime.
-func (c *Cache) setFor(k, v []byte, l lifetime) error {
-	var room [stackKey]byte
-	var w write
-	w.Key, w.Hash = c.key(room[:0], k)
-	w.Kind = c.kind()
-	w.Value, w.Reason = v, store.Replaced
-	c.wrote(1)
-	return c.applyFor(&w, l, "set")
-}
-
 // lifetime determines when a new entry expires: after its own TTL, or according to Options.
 type lifetime struct {
 	ttl   time.Duration
@@ -44,45 +33,22 @@ var byOptions lifetime
 // withTTL returns the lifetime of an entry that is stored with a TTL.
 func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 
-// applyFor is apply for an entry with the given lifetime.
-func (c *Cache) applyFor(w *write, l lifetime, verb string) error {
-	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
-	for {
-		if err := c.storeFor(w, l, verb); err != errForgotten || !c.renewKey(w) {
-			return forUsers(err, verb)
-		}
-	}
-}
-
 // errOver is the error of a negative TTL.
 var errOver = errors.New("time to live is over")
 
-// expiryOf returns when an entry with the given lifetime expires, 0 for never, or an error if the
-// entry must not be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a
-// call, which the section Times to live of the package documentation describes.
-func (c *engine) expiryOf(l lifetime) (expiry uint32, err error) {
+// expiryOf returns when an entry with a TTL expires, 0 for never, or an error if the entry must not
+// be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a call, which the
+// section Times to live of the package documentation describes.
+func (c *engine) expiryOf(ttl time.Duration) (expiry uint32, err error) {
 	switch {
-	case !l.given:
-		return c.shared.Default(), nil
-	case l.ttl == 0:
+	case ttl == 0:
 		return 0, nil
-	case l.ttl < 0:
+	case ttl < 0:
 		return 0, errOver
-	case l.ttl < clock.Tick:
-		return 0, fmt.Errorf("time to live of %v, at least %v: %w", l.ttl, clock.Tick, ErrTTLTooShort)
+	case ttl < clock.Tick:
+		return 0, fmt.Errorf("time to live of %v, at least %v: %w", ttl, clock.Tick, ErrTTLTooShort)
 	}
-	return c.shared.In(l.ttl), nil
-}
-
-// storeFor is store for an entry with the given lifetime.
-func (c *engine) storeFor(w *write, l lifetime, verb string) (err error) {
-	if w.Expiry, err = c.expiryOf(l); err == nil {
-		return c.store(w, verb)
-	}
-	if err == errOver {
-		w.Reason, w.unstored, err = store.Deleted, true, nil
-	}
-	return c.refuse(w, verb, err)
+	return c.shared.In(ttl), nil
 }
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
@@ -96,12 +62,12 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Deleted)
 	w.silent = true
-	expiry, err := c.expiryOf(withTTL(ttl))
+	expiry, err := c.expiryOf(ttl)
 	if err != nil {
 		found, _ := c.remove(&w, nil)
 		return found
 	}
-	for w.Expiry = expiry; ; {
+	for w.Expiry, w.life = expiry, withTTL(ttl); ; {
 		found, done := c.renew(&w)
 		if done {
 			return found
@@ -132,7 +98,7 @@ func (c *engine) renew(w *write) (found, done bool) {
 	return found, done
 }
 
-// rewrite stores the current value of the key again, with the expiry of w. It returns errUnmet if
+// rewrite stores the current value of the key again, with the lifetime of w. It returns errUnmet if
 // the key is absent or its value changes meanwhile.
 func (c *Cache) rewrite(w *write) error {
 	s := scratch.Get()
@@ -143,7 +109,7 @@ func (c *Cache) rewrite(w *write) error {
 		return errUnmet
 	}
 	w.Value, w.old, w.cond, w.Same = v, v, ifEqual, true
-	return c.apply(w, "touch")
+	return c.put(w, "ringcache: touch")
 }
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an

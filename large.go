@@ -21,7 +21,6 @@ import (
 
 // setLarge stores a large record.
 func (c *engine) setLarge(b *bucket, w *write) error {
-	defer c.notify(w)
 	if c.isUnmet(b, w) {
 		return errUnmet
 	}

@@ -391,11 +391,10 @@ func (c *engine) storeResult(f *loadCall) {
 	} else if l.Err != nil {
 		return
 	}
-	life := byOptions
 	if l.TTL != 0 {
-		life = withTTL(c.shared.Jittered(l.TTL))
+		w.life = withTTL(c.shared.Jittered(l.TTL))
 	}
-	if err := c.storeFor(&w, life, "load"); err != nil {
+	if err := c.store(&w, "load"); err != nil {
 		c.loads.dropped.Add(1)
 	}
 }

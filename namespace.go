@@ -170,7 +170,7 @@ func (s *space) reset(c *engine) {
 func (s *space) write(c *engine, w *write) {
 	w.Key, w.Kind = s.entry, record.Internal|record.Spaced
 	w.Hash = c.shared.HashOf(s.entry, w.Kind)
-	w.silent, w.quiet, w.Reason = true, true, store.Replaced
+	w.silent, w.quiet, w.Reason, w.life = true, true, store.Replaced, withTTL(0)
 }
 
 // storeLocked stores the record with a generation, if the cache has a file.

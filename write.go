@@ -17,6 +17,7 @@ import (
 // removal. It is passed by pointer and stays on the caller's stack.
 type write struct {
 	store.Write
+	life     lifetime // of a new entry, or of every one unless keeps is set
 	cond     cond
 	unstored bool            // nothing is to be stored, and that is no error
 	silent   bool            // part of a call that is counted elsewhere
@@ -60,45 +61,37 @@ var (
 	errCold = errors.New("value is in the cold part")
 )
 
-// setDefaults completes the write of a value that expires according to Options. (Its caller sets
-// fields of a variable, because the compiler would copy a struct literal.)
-func (c *Cache) setDefaults(w *write) {
-	w.Kind = c.kind()
-	w.Expiry = c.shared.Default()
-	w.Reason = store.Replaced
-}
-
-// apply prefetches and stores a record. verb names the call in errors.
-func (c *Cache) apply(w *write, verb string) error {
+// put stores the record of a write: every value enters the cache here. verb names the call in
+// errors.
+func (c *Cache) put(w *write, verb string) error {
 	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
 	for {
-		if err := c.store(w, verb); err != errForgotten || !c.renewKey(w) {
-			return forUsers(err, verb)
+		if err := c.store(w, verb); err != errForgotten {
+			return err
+		}
+		if !c.renewKey(w) {
+			return fmt.Errorf("%s entry: %w", verb, ErrDropped)
 		}
 	}
 }
 
-// forUsers returns an error as users get it.
-func forUsers(err error, verb string) error {
-	switch err {
-	case nil, errUnmet:
-		return err
-	case errForgotten:
-		return fmt.Errorf("ringcache: %s entry: %w", verb, ErrDropped)
+// store is put for a write whose key is final. It passes the entries removed for the record to
+// OnRemove. A fault in the caller's value leaves no lock held.
+func (c *engine) store(w *write, verb string) (err error) {
+	if c.onRemove != nil {
+		defer c.notify(w)
 	}
-	return fmt.Errorf("ringcache: %w", err)
-}
-
-// store stores a record, and passes the entries removed for it to OnRemove. Its errors do not name
-// the package.
-func (c *engine) store(w *write, verb string) error {
-	b := c.bucket(w.Hash)
-	for {
+	w.Expiry = c.shared.Default()
+	if w.life.given {
+		if w.Expiry, err = c.expiryOf(w.life.ttl); err != nil {
+			return c.refuse(w, verb, err)
+		}
+	}
+	for b := c.bucket(w.Hash); ; {
 		if len(w.Key) > record.MaxKey || len(w.Value) > c.shared.MaxValue() {
 			return c.refuse(w, verb, c.tooLarge(w))
 		}
 		w.Measure(c.shared)
-		var err error
 		if c.shared.IsLarge(w.Bytes) {
 			if err := c.exceedsMemory(w.Bytes); err != nil {
 				return c.refuse(w, verb, err)
@@ -111,21 +104,17 @@ func (c *engine) store(w *write, verb string) error {
 		case nil, errUnmet, errForgotten:
 			return err
 		case errResized:
-			continue
 		case errCold:
 			c.bringToMain(w)
-			continue
+		default:
+			c.refusals.count(err)
+			return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.Key), len(w.Value), err)
 		}
-		c.refusals.count(err)
-		return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.Key), len(w.Value), err)
 	}
 }
 
-// setSmall stores a record in its small bucket. A fault in the caller's value leaves no lock held.
+// setSmall stores a record in its small bucket.
 func (c *engine) setSmall(b *bucket, w *write) error {
-	if c.onRemove != nil {
-		defer c.notify(w)
-	}
 	if c.shared.Arrivals.Held.Load() > 0 && b.isShort(w.Bytes) {
 		if c.isUnmet(b, w) {
 			return errUnmet
@@ -203,8 +192,12 @@ func (c *engine) tooLarge(w *write) error {
 		len(w.Value), c.shared.MaxValue(), ErrTooLarge)
 }
 
-// refuse removes the older value of an entry that is not stored because of cause, which may be nil.
+// refuse removes the older value of an entry that is not stored because of cause. A time to live
+// that is over is no error: the entry is as good as deleted.
 func (c *engine) refuse(w *write, verb string, cause error) error {
+	if cause == errOver {
+		w.Reason, w.unstored, cause = store.Deleted, true, nil
+	}
 	if _, err := c.remove(w, nil); err != nil {
 		cause = err
 	}

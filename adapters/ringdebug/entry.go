@@ -45,15 +45,9 @@ type hotKeys struct {
 	Keys  []hotKey
 }
 
-// place is where keys are looked up: a cache or a namespace of it.
-type place interface {
-	Peek(dst, k []byte) ([]byte, bool)
-	TTL(k []byte) (time.Duration, bool)
-}
-
-// placeOf returns the place with that name, or nil if there is no such namespace. It does not call
-// Cache.Namespace, which would create one.
-func placeOf(c *ringcache.Cache, namespace *string) place {
+// placeOf returns the cache, or its namespace of that name, or nil if there is no such namespace. It
+// does not call Cache.Namespace, which would make one.
+func placeOf(c *ringcache.Cache, namespace *string) *ringcache.Cache {
 	if namespace == nil {
 		return c
 	}
@@ -66,7 +60,7 @@ func placeOf(c *ringcache.Cache, namespace *string) place {
 }
 
 // look looks up a key. If in is nil, the key is not found.
-func look(in place, namespace *string, k []byte, withValue bool) entry {
+func look(in *ringcache.Cache, namespace *string, k []byte, withValue bool) entry {
 	e := entry{Key: strconv.Quote(string(k)), KeyBytes: len(k)}
 	if namespace != nil {
 		name := strconv.Quote(*namespace)

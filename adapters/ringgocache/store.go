@@ -31,7 +31,7 @@ const (
 	recordRoom = 1024
 )
 
-// Store is a store.StoreInterface in a namespace of a [ringcache.Cache], which may drop any value
+// Store is a store.StoreInterface in a [ringcache.Cache] or a namespace of it, which may drop any value
 // when it is full. [New] returns a Store. It is safe for concurrent use. Its methods never wait
 // except for locks of the cache, so they ignore their contexts.
 type Store struct {
@@ -42,15 +42,16 @@ type Store struct {
 
 var _ store.StoreInterface = (*Store)(nil)
 
-// New returns a store of all entries in namespace. Use only one Store for a namespace: a Store does
-// not find values that another one set with tags. The options apply to each Set that does not
-// override them. A store takes 512 KB of the Go heap for the versions of tags. The caller still
-// owns the cache and closes it. New panics if namespace is nil.
-func New(namespace *ringcache.Cache, options ...store.Option) *Store {
-	if namespace == nil {
-		panic("ringgocache: make store: namespace is nil")
+// New returns a store of all entries in cache, which should be a namespace ([ringcache.Cache]'s
+// Namespace) if anything else uses it. Use only one Store for it: a Store does not find values that
+// another one set with tags. The options apply to each Set that does not override them. A store
+// takes 512 KB of the Go heap for the versions of tags. The caller still owns the cache and closes
+// it. New panics if cache is nil.
+func New(cache *ringcache.Cache, options ...store.Option) *Store {
+	if cache == nil {
+		panic("ringgocache: make store: cache is nil")
 	}
-	return &Store{values: namespace, options: store.ApplyOptions(options...), tags: newTags()}
+	return &Store{values: cache, options: store.ApplyOptions(options...), tags: newTags()}
 }
 
 // Get returns a copy of the value of key, of the type that was set: []byte or string. The caller
@@ -155,7 +156,8 @@ func (s *Store) Invalidate(_ context.Context, options ...store.InvalidateOption)
 	return nil
 }
 
-// Clear removes all values of the namespace, and nothing else from the cache, in constant time.
+// Clear resets the cache of the store: in a namespace it removes all values in constant time, and
+// nothing else.
 // The error is always nil.
 func (s *Store) Clear(context.Context) error {
 	s.values.Reset()

@@ -74,7 +74,7 @@ func add(
 		instruments = append(instruments, instrument)
 		for _, s := range m.Samples {
 			measurements = append(measurements,
-				measurement{instrument, attributesOf(name, m, s), s.Value})
+				measurement{m, instrument, attributesOf(name, m, s), s.Value})
 		}
 	}
 	observe := func(_ context.Context, to metric.Observer) error {
@@ -83,7 +83,9 @@ func add(
 			return nil
 		}
 		for _, m := range measurements {
-			to.ObserveFloat64(m.instrument, m.value(&stats), m.attributes)
+			if m.of.IsOf(&stats) {
+				to.ObserveFloat64(m.instrument, m.value(&stats), m.attributes)
+			}
 		}
 		return nil
 	}
@@ -92,6 +94,7 @@ func add(
 
 // measurement is a sample of a cache with its instrument.
 type measurement struct {
+	of         metrics.Metric
 	instrument metric.Float64Observable
 	attributes metric.ObserveOption
 	value      func(s *ringcache.Stats) float64

@@ -135,6 +135,9 @@ func collect(name string, from *metrics.Source, out chan<- prometheus.Metric) bo
 		return false
 	}
 	for _, m := range shown {
+		if !m.IsOf(&stats) {
+			continue
+		}
 		for _, s := range m.Samples {
 			labels := []string{name}
 			if m.Attribute != "" {

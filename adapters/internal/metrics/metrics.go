@@ -34,6 +34,16 @@ type Metric struct {
 	Samples    []Sample
 }
 
+// IsOf reports whether statistics have the metric. Those of a namespace, which has no bound, have
+// only a few.
+func (m Metric) IsOf(s *ringcache.Stats) bool {
+	switch m.Prometheus {
+	case "lookups_total", "sets_total", "deletes_total", "entries", "entries_bytes":
+		return true
+	}
+	return s.MaxBytesSize > 0
+}
+
 // Sample is a figure of a metric.
 type Sample struct {
 	Attribute string // the value of the metric's attribute

@@ -62,8 +62,8 @@ func TestNamespace_WarmAfterEveryRestart(t *testing.T) {
 	for _, mb := range []int{4, 32} {
 		for _, read := range []bool{true, false} {
 			for _, way := range []string{"Close", "Save", "kill", "Reset"} {
-				if way != "Save" && !chunk.OffHeap {
-					continue // no ring files in this build
+				if way != "Save" && !chunk.OffHeap || mb == 32 && (read || way == "Reset") {
+					continue // no ring files in this build, or nothing new
 				}
 				t.Run(fmt.Sprintf("%d MB/read=%v/%s", mb, read, way), func(t *testing.T) {
 					warmAfterRestart(t, mb<<20, read, way)
