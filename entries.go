@@ -19,20 +19,6 @@ import (
 // cache's buckets, of which there are at most 512.
 func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
 
-// setFor is Set of an entry with the given lifetime.
-func (c *Cache) setFor(k, v []byte, l lifetime) error {
-	var w write
-	if c.space == nil { // as in HasGet
-		w.Key, w.Hash = k, c.shared.Mix(xxhash.Sum64(k))
-	} else {
-		var room [stackKey]byte
-		w.Key, w.Hash = c.key(room[:0], k)
-		c.wrote(1)
-	}
-	w.Kind, w.Value, w.Reason, w.life = c.kind(), v, store.Replaced, l
-	return c.put(&w, "ringcache: set")
-}
-
 // Get appends the value of k to dst and returns the extended slice. On a miss it returns dst
 // unchanged, which is nil for a nil dst, but the spare capacity of dst may have been overwritten.
 // The bytes belong to the caller. k may alias dst's spare capacity. [Cache.HasGet] distinguishes an

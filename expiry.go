@@ -1,11 +1,9 @@
 package ringcache
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/cespare/xxhash/v2"
 	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -21,34 +19,18 @@ func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
 }
 
-// lifetime determines when a new entry expires: after its own TTL, or according to Options.
-type lifetime struct {
-	ttl   time.Duration
-	given bool
-}
-
-// byOptions is the lifetime of an entry that is stored without a TTL.
-var byOptions lifetime
-
-// withTTL returns the lifetime of an entry that is stored with a TTL.
-func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
-
-// errOver is the error of a negative TTL.
-var errOver = errors.New("time to live is over")
-
-// expiryOf returns when an entry with a TTL expires, 0 for never, or an error if the entry must not
-// be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a call, which the
-// section Times to live of the package documentation describes.
-func (c *engine) expiryOf(ttl time.Duration) (expiry uint32, err error) {
-	switch {
-	case ttl == 0:
-		return 0, nil
-	case ttl < 0:
-		return 0, errOver
-	case ttl < clock.Tick:
-		return 0, fmt.Errorf("time to live of %v, at least %v: %w", ttl, clock.Tick, ErrTTLTooShort)
+// setFor is Set of an entry with the given lifetime.
+func (c *Cache) setFor(k, v []byte, l lifetime) error {
+	var w write
+	if c.space == nil { // as in HasGet
+		w.Key, w.Hash = k, c.shared.Mix(xxhash.Sum64(k))
+	} else {
+		var room [stackKey]byte
+		w.Key, w.Hash = c.key(room[:0], k)
+		c.wrote(1)
 	}
-	return c.shared.In(ttl), nil
+	w.Kind, w.Value, w.Reason, w.life = c.kind(), v, store.Replaced, l
+	return c.put(&w, "ringcache: set")
 }
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the

@@ -342,6 +342,7 @@ func (t *restorer) setTimes(hd record.Header, rec []byte) bool {
 // set is store for the entry that was prepared. One that does not fit into the cache is left out.
 func (t *restorer) set() error {
 	c, w := t.c, &t.w
+	defer c.notify(w)
 	for {
 		set := c.setSmall
 		if w.Measure(c.shared); c.shared.IsLarge(w.Bytes) {

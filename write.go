@@ -3,7 +3,9 @@ package ringcache
 import (
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -43,6 +45,36 @@ const (
 	ifChanged      // it is not write.Value
 	ifListed       // no condition on the value: write.call must not have been invalidated
 )
+
+// lifetime determines when a new entry expires: after its own TTL, or according to Options.
+type lifetime struct {
+	ttl   time.Duration
+	given bool
+}
+
+// byOptions is the lifetime of an entry that is stored without a TTL.
+var byOptions lifetime
+
+// withTTL returns the lifetime of an entry that is stored with a TTL.
+func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
+
+// errOver is the error of a negative TTL.
+var errOver = errors.New("time to live is over")
+
+// expiryOf returns when an entry with a TTL expires, 0 for never, or an error if the entry must not
+// be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a call, which the
+// section Times to live of the package documentation describes.
+func (c *engine) expiryOf(ttl time.Duration) (expiry uint32, err error) {
+	switch {
+	case ttl == 0:
+		return 0, nil
+	case ttl < 0:
+		return 0, errOver
+	case ttl < clock.Tick:
+		return 0, fmt.Errorf("time to live of %v, at least %v: %w", ttl, clock.Tick, ErrTTLTooShort)
+	}
+	return c.shared.In(ttl), nil
+}
 
 // Errors that stay within the package.
 var (

@@ -158,7 +158,7 @@ func TestCollector_ForgetsOnlyWhatIsGone(t *testing.T) {
 	caches := NewCollector()
 	require.NoError(t, caches.register("pages", func(*ringcache.Stats) bool {
 		if caches.Unregister("pages") {
-			assert.NoError(t, caches.register("pages", fixed(&ringcache.Stats{})))
+			assert.NoError(t, caches.register("pages", fixed(&ringcache.Stats{MaxBytesSize: 1})))
 		}
 		return false
 	}))
@@ -233,4 +233,11 @@ func TestCollector_Concurrent(t *testing.T) {
 	}
 	wg.Wait()
 	require.Zero(t, testutil.CollectAndCount(caches))
+}
+
+// A namespace has figures of its own, and no zeros in place of the others.
+func TestCollector_Namespace(t *testing.T) {
+	caches := NewCollector()
+	require.NoError(t, caches.Register("tenant", newCache(t).Namespace("tenant")))
+	require.Equal(t, 6, testutil.CollectAndCount(caches))
 }
