@@ -124,9 +124,9 @@
 // minimum is 256 KB. An entry takes its key and value, a header of 3 or 7 bytes, 4 more with a time
 // to live or 8 with an idle time, and its share of the index. Resident memory grows as entries are
 // stored. Each cache also uses up to 800 KB of the Go heap (40 KB for a cache of 1 MB), and 0.1 to
-// 0.3 MB more for each GB above 256 MB. The memory of dead records (replaced, deleted, invalidated
-// or expired) is reused before live entries are evicted, wherever at least 1/16 of the bytes are
-// dead.
+// 0.3 MB more for each GB above 256 MB. The memory of dead records (replaced, deleted, expired, or
+// of a namespace that was reset) is reused before live entries are evicted, wherever at least 1/16
+// of the bytes are dead.
 //
 // [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns the memory above the new
 // bound, and [Cache.Close] returns all physical memory at once. A Cache that becomes unreachable
