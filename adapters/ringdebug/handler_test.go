@@ -260,7 +260,8 @@ func TestPage_ConcurrentTraffic(t *testing.T) {
 				default:
 				}
 				k := fmt.Append(nil, "key ", i%500)
-				n := c.Namespace(fmt.Sprint("tenant ", i%3))
+				tenant := fmt.Sprint("tenant ", i%3)
+				n := c.Namespace(tenant)
 				reads.Observe(k)
 				if !c.Has(k) {
 					assert.NoError(t, c.Set(k, k))

@@ -78,7 +78,8 @@ func (v *Var) Set(c *ringcache.Cache) {
 // into a [ringcache.Stats]: all fields, under their Go names, with those of nested structs in
 // objects. CompressTime is in nanoseconds. String reads the current values, as
 // [ringcache.Cache.UpdateStats] does. A closed cache keeps its counters, and its
-// gauges are 0 except for the two bounds. If there is no cache, or it has been
+// gauges are 0 except for the two bounds. For a namespace, the object has the six
+// fields that a namespace has. If there is no cache, or it has been
 // collected, String returns null.
 func (v *Var) String() string {
 	v.mu.Lock()
@@ -89,6 +90,13 @@ func (v *Var) String() string {
 	}
 	var s ringcache.Stats
 	c.UpdateStats(&s)
+	if s.MaxBytesSize == 0 { // only a namespace has no bound
+		b, _ := json.Marshal(map[string]uint64{
+			"GetCalls": s.GetCalls, "Misses": s.Misses, "SetCalls": s.SetCalls, "DelCalls": s.DelCalls,
+			"EntriesCount": s.EntriesCount, "BytesSize": s.BytesSize,
+		})
+		return string(b)
+	}
 	b, _ := json.Marshal(s) // structs of integers cannot fail
 	return string(b)
 }

@@ -207,3 +207,15 @@ func TestVar_Concurrent(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A namespace has six figures of its own, and no zeros in place of the others.
+func TestNew_Namespace(t *testing.T) {
+	c := ringcache.New(32 << 20)
+	defer c.Close()
+	n := c.Namespace("n")
+	require.NoError(t, n.Set([]byte("k"), []byte("v")))
+	var got map[string]uint64
+	require.NoError(t, json.Unmarshal([]byte(ringexpvar.New(n).String()), &got))
+	require.Len(t, got, 6)
+	require.EqualValues(t, 1, got["EntriesCount"])
+}

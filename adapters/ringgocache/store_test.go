@@ -13,7 +13,7 @@ import (
 )
 
 func TestNew_NilNamespacePanics(t *testing.T) {
-	require.PanicsWithValue(t, "ringgocache: make store: namespace is nil",
+	require.PanicsWithValue(t, "ringgocache: make store: cache is nil",
 		func() { ringgocache.New(nil) })
 }
 

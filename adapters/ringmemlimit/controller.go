@@ -107,7 +107,7 @@ type resizable interface {
 // Without a limit, the limit is the memory of the machine, and the use that of all its processes.
 // Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out
 // of range or do not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages
-// of 16 KB), which could not give memory back; [ErrRunning]; [ringcache.ErrClosed];
+// of 16 KB), which could not give memory back; [ringcache.ErrNamespace]; [ErrRunning]; [ringcache.ErrClosed];
 // [errors.ErrUnsupported] on systems other than Linux; and errors from reading files of the kernel.
 // After an error the cache is unchanged.
 func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
@@ -125,7 +125,9 @@ func start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("memory limit on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 	}
-	if bound := cache.Stats().MaxBytesSize; bound < smallestCache() {
+	if bound := cache.Stats().MaxBytesSize; bound == 0 {
+		return nil, ringcache.ErrNamespace // only a whole cache has a bound
+	} else if bound < smallestCache() {
 		return nil, fmt.Errorf("cache has %d bytes, must have at least %d to give memory back: %w",
 			bound, smallestCache(), ringcache.ErrInvalidOptions)
 	}

@@ -120,6 +120,16 @@ func TestStart_CacheThatGivesNothingBack(t *testing.T) {
 	require.ErrorContains(t, err, "cache has 33554432 bytes, must have at least")
 }
 
+func TestStart_Namespace(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the package works on Linux")
+	}
+	cache := ringcache.New(64 << 20)
+	defer cache.Close()
+	_, err := Start(cache.Namespace("n"), Options{})
+	require.ErrorIs(t, err, ringcache.ErrNamespace)
+}
+
 func TestStart_NilCache(t *testing.T) {
 	require.PanicsWithValue(t, "ringmemlimit: start controller: cache is nil",
 		func() { _, _ = Start(nil, Options{}) })
