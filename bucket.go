@@ -148,7 +148,7 @@ func countLookup(n *stripe.Counter, mode lookupMode, got outcome) {
 	switch {
 	case mode&counted == 0 || mode&precounted != 0 && got == hit:
 	case mode&precounted != 0:
-		n.Lost.Add(1)
+		n.FalseHits.Add(1)
 	case got == hit:
 		n.Hits.Add(1)
 	default:

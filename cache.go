@@ -168,15 +168,15 @@ func (c *engine) inParallel(all []*bucket, fn func(b *bucket)) {
 // calls OnRemove after each of them: store.Removals.IsStep.
 
 // notify calls OnRemove for the entries that a write has removed. The caller holds no lock, or has
-// set w.quiet; in that case the holder of the lock calls notifyQuiet after releasing it.
+// set w.deferOnRemove; in that case the holder of the lock calls notifyDeferred after releasing it.
 func (c *engine) notify(w *write) {
-	if w.removals != nil && !w.quiet {
-		c.notifyQuiet(w)
+	if w.removals != nil && !w.deferOnRemove {
+		c.notifyDeferred(w)
 	}
 }
 
-// notifyQuiet is notify for a quiet write.
-func (c *engine) notifyQuiet(w *write) {
+// notifyDeferred is notify for a write with deferOnRemove.
+func (c *engine) notifyDeferred(w *write) {
 	if w.removals == nil {
 		return
 	}

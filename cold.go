@@ -43,7 +43,7 @@ func (c *engine) lookupCold(
 	if mode&counted != 0 {
 		b.ColdHits.Add(1)
 	}
-	if mode&toMain != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
+	if mode&wantPromote != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
 		c.promote(b, &f, k, v, h)
 	}
 	if mode&withValue != 0 {
@@ -73,7 +73,7 @@ func (b *bucket) readCold(
 // promote moves to main the record that was found in the cold part, with value v.
 func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 	var w write
-	w.Key, w.Value, w.Hash, w.Same, w.silent = k, v, h, true, true
+	w.Key, w.Value, w.Hash, w.RewriteOnly, w.uncounted = k, v, h, true, true
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
@@ -82,7 +82,7 @@ func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 
 // bringToMain moves the value of a write's key to main, so that the write can look at it.
 func (c *engine) bringToMain(w *write) {
-	_, _, _ = c.lookupCold(nil, w.Key, w.Hash, c.counters.Here(), toMain)
+	_, _, _ = c.lookupCold(nil, w.Key, w.Hash, c.counters.Here(), wantPromote)
 	w.Packed = false
 }
 

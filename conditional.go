@@ -155,7 +155,7 @@ func (c *Cache) update(k []byte, fn updater) error {
 	}()
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Replaced)
-	for mode := withValue | reading; ; mode, w.silent = withValue, true { // only one read
+	for mode := withValue | reading; ; mode, w.uncounted = withValue, true { // only one read
 		old, expiry, got := c.lookup(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
 		mine.Bytes = old

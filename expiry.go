@@ -43,7 +43,7 @@ func (c *Cache) setFor(k, v []byte, l lifetime) error {
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Deleted)
-	w.silent = true
+	w.uncounted = true
 	expiry, err := c.expiryOf(ttl)
 	if err != nil {
 		found, _ := c.remove(&w, nil)
@@ -90,7 +90,7 @@ func (c *Cache) rewrite(w *write) error {
 	if !ok {
 		return errUnmet
 	}
-	w.Value, w.old, w.cond, w.Same = v, v, ifEqual, true
+	w.Value, w.old, w.cond, w.RewriteOnly = v, v, ifEqual, true
 	return c.put(w, "ringcache: touch")
 }
 

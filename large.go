@@ -52,7 +52,7 @@ func (c *engine) setLarge(b *bucket, w *write) error {
 		return errForgotten
 	}
 	if err := lb.Set(&w.Write); err != nil {
-		if err = c.insistLocked(lb, w, err, func() error { return lb.Set(&w.Write) }); err != nil {
+		if err = c.retryLocked(lb, w, err, func() error { return lb.Set(&w.Write) }); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func (c *engine) endLargeSet(lb *bucket) {
 // then, if there is an OnRemove, its own. Without OnRemove, the Set itself evicts the latter.
 func (c *engine) makeWay(lb *bucket, w *write) {
 	c.reclaim(lb, c.arena.incoming[int(lb.Number)-c.shared.Buckets].bytes, w)
-	if c.onRemove == nil || w.quiet {
+	if c.onRemove == nil || w.deferOnRemove {
 		return
 	}
 	// Other Sets may take the freed memory, so the number of rounds is limited.
@@ -130,7 +130,7 @@ func (c *engine) reclaim(lb *bucket, need int, w *write) {
 // pause calls OnRemove for the entries that a write has removed, if they make up a step. The caller
 // holds the arena's lock and no other; pause releases it meanwhile.
 func (c *engine) pause(w *write) {
-	if w.quiet || !w.removals.IsStep() {
+	if w.deferOnRemove || !w.removals.IsStep() {
 		return
 	}
 	c.arena.mu.Unlock()
@@ -208,9 +208,9 @@ func (c *engine) noteArrivals(b *bucket, news store.Arrival, w *write) {
 // record takes memory from others, whose locks it must not wait for, because it keeps its own.
 
 const (
-	// insistTries is the number of times that a write is retried: other writes may be faster to take
+	// retryTries is the number of times that a write is retried: other writes may be faster to take
 	// the memory that was freed for it.
-	insistTries = 8
+	retryTries = 8
 
 	// levelTries is the number of buckets that are asked for a chunk for a bucket below its quota.
 	levelTries = 16
@@ -220,20 +220,20 @@ const (
 // that the system provides. Storing it would only drop all other records.
 func (c *engine) exceedsMemory(n int) error {
 	s := c.shared
-	if !s.Pool.Limited() || n <= s.InForce()/2 {
+	if !s.Pool.Limited() || n <= s.EffectiveBound()/2 {
 		return nil
 	}
-	if s.Pool.Stored(n); n <= s.InForce()/2 { // the pool may have asked the system again
+	if s.Pool.Stored(n); n <= s.EffectiveBound()/2 { // the pool may have asked the system again
 		return nil
 	}
 	return fmt.Errorf("record of %d bytes, at most %d while the system grants %d: %w",
-		n, s.InForce()/2, s.InForce(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
+		n, s.EffectiveBound()/2, s.EffectiveBound(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
 }
 
-// insistLocked retries a write to bucket b that failed for lack of memory with err, by calling
+// retryLocked retries a write to bucket b that failed for lack of memory with err, by calling
 // store. It makes other buckets release as much memory as b lacks.
-func (c *engine) insistLocked(b *bucket, w *write, err error, store func() error) error {
-	for range insistTries {
+func (c *engine) retryLocked(b *bucket, w *write, err error, store func() error) error {
+	for range retryTries {
 		if c.exceedsMemory(w.Bytes) != nil {
 			break
 		}

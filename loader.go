@@ -78,7 +78,7 @@ func (c *Cache) GetOrLoad(
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)
 	out, got := c.getAhead(dst, k, h)
-	if c.looked(got == hit || got == hitDue); got == hit {
+	if c.looked(got == hit || got == needsRefresh); got == hit {
 		return out, nil
 	}
 	return c.loadMissing(ctx, out, k, h, got, load)
@@ -89,7 +89,7 @@ func (c *Cache) GetOrLoad(
 func (c *engine) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
 	out, expiry, got := c.lookup(dst, k, h, getMode)
 	if got == hit && c.isDue(expiry) {
-		got = hitDue
+		got = needsRefresh
 	}
 	return out, got
 }
@@ -99,7 +99,7 @@ func (c *Cache) loadMissing(
 	ctx context.Context, dst, k []byte, h uint64, got outcome, load loadFunc,
 ) ([]byte, error) {
 	switch got {
-	case hitDue:
+	case needsRefresh:
 		if ctx.Err() != nil {
 			return dst, nil
 		}
@@ -382,7 +382,7 @@ func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 // it.
 func (c *engine) storeResult(f *loadCall) {
 	l := &f.Result
-	w := write{cond: ifListed, call: f, silent: true}
+	w := write{cond: ifListed, call: f, uncounted: true}
 	w.Key, w.Value, w.Hash, w.Reason = f.Key, l.Value, f.Hash, store.Replaced
 	w.Kind = l.kind
 	if errors.Is(l.Err, ErrAbsent) {

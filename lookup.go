@@ -16,13 +16,13 @@ import (
 type lookupMode uint8
 
 const (
-	withValue  lookupMode = 1 << iota // append the value
-	counted                           // count in Stats, including near misses
-	touching                          // raise the frequency
-	orStale                           // accept expired entries that Options.StaleIfError keeps
-	toMain                            // move the entry from the cold part to main
-	precounted                        // already counted, as a hit
-	renewing                          // extend the expiry (Options.ExpireAfterAccess)
+	withValue   lookupMode = 1 << iota // append the value
+	counted                            // count in Stats, including near misses
+	touching                           // raise the frequency
+	orStale                            // accept expired entries that Options.StaleIfError keeps
+	wantPromote                        // move the entry from the cold part to main
+	precounted                         // already counted, as a hit
+	renewing                           // extend the expiry (Options.ExpireAfterAccess)
 
 	reading = touching | renewing // the effects of a read on an entry
 	getMode = withValue | counted | reading
@@ -32,15 +32,15 @@ const (
 type outcome uint8
 
 const (
-	miss      = outcome(store.Miss)
-	hit       = outcome(store.Hit) // the value was found
-	unclear   = outcome(store.Unclear)
-	negative  = unclear + iota // a load found no value: a miss except to loads
-	hitDue                     // a hit that must start a load of the value (Cache.getAhead)
-	elsewhere                  // not here, but perhaps in a large bucket
-	inCold                     // in the cold part: to be read by Cache.lookupCold
-	due                        // found, and its expiry must be extended (Cache.putOff)
-	retry                      // torn: the bucket was written to meanwhile
+	miss         = outcome(store.Miss)
+	hit          = outcome(store.Hit) // the value was found
+	unclear      = outcome(store.Unclear)
+	negative     = unclear + iota // a load found no value: a miss except to loads
+	needsRefresh                  // a hit that must start a load of the value (Cache.getAhead)
+	elsewhere                     // not here, but perhaps in a large bucket
+	inCold                        // in the cold part: to be read by Cache.lookupCold
+	due                           // found, and its expiry must be extended (Cache.putOff)
+	retry                         // torn: the bucket was written to meanwhile
 )
 
 // readTries is the number of attempts before a reader takes the lock; they last longer than most

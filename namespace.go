@@ -40,7 +40,7 @@ func (c *Cache) Namespace(name string) *Cache {
 		return n.(*Cache)
 	}
 	var w write
-	defer c.notifyQuiet(&w)
+	defer c.notifyDeferred(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
 	n := c.spaceLocked(name, &w)
@@ -106,7 +106,7 @@ func (c *Cache) dropNamespace(name string) error {
 		return ErrNamespace
 	}
 	var w write
-	defer c.notifyQuiet(&w)
+	defer c.notifyDeferred(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
 	if c.isClosed() {
@@ -154,7 +154,7 @@ func (c *Cache) Reset() {
 // reset gives the namespace another generation.
 func (s *space) reset(c *engine) {
 	var w write
-	defer c.notifyQuiet(&w)
+	defer c.notifyDeferred(&w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dropped.Load() {
@@ -166,11 +166,11 @@ func (s *space) reset(c *engine) {
 }
 
 // write makes w the write of the namespace's record. OnRemove must not be called under the lock of
-// the namespace: the caller calls notifyQuiet for w when it holds none.
+// the namespace: the caller calls notifyDeferred for w when it holds none.
 func (s *space) write(c *engine, w *write) {
 	w.Key, w.Kind = s.entry, record.Internal|record.Spaced
 	w.Hash = c.shared.HashOf(s.entry, w.Kind)
-	w.silent, w.quiet, w.Reason, w.life = true, true, store.Replaced, withTTL(0)
+	w.uncounted, w.deferOnRemove, w.Reason, w.life = true, true, store.Replaced, withTTL(0)
 }
 
 // storeLocked stores the record with a generation, if the cache has a file.
@@ -199,7 +199,7 @@ func (c *engine) storeGenerations() {
 // restore is storeGenerations for one namespace.
 func (s *space) restore(c *engine) {
 	var w write
-	defer c.notifyQuiet(&w)
+	defer c.notifyDeferred(&w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var room [generation.Size]byte

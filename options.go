@@ -323,10 +323,11 @@ const (
 
 // String returns the reason in one word: evicted, expired, deleted, replaced or reset.
 func (r RemovalReason) String() string {
-	names := [...]string{store.Unsaid: "unknown", RemovedEvicted: "evicted", RemovedExpired: "expired",
-		RemovedDeleted: "deleted", RemovedReplaced: "replaced", RemovedReset: "reset"}
+	names := [...]string{store.Unreported: "unknown", RemovedEvicted: "evicted",
+		RemovedExpired: "expired", RemovedDeleted: "deleted", RemovedReplaced: "replaced",
+		RemovedReset: "reset"}
 	if int(r) >= len(names) {
-		r = RemovalReason(store.Unsaid)
+		r = RemovalReason(store.Unreported)
 	}
 	return names[r]
 }

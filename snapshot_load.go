@@ -165,7 +165,7 @@ type item struct {
 
 func (c *engine) newRestorer(t terms) *restorer {
 	r := &restorer{terms: t, c: c}
-	r.w.Restored, r.w.silent, r.w.Reason = true, true, store.Unsaid
+	r.w.Restored, r.w.uncounted, r.w.Reason = true, true, store.Unreported
 	if !t.fresh {
 		r.w.cond = ifAbsent
 	}
@@ -233,7 +233,7 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 // hashes and buckets again: else some buckets would get more than they can hold.
 func (t *restorer) nameSpaces(body []byte) {
 	var w write
-	defer t.c.notifyQuiet(&w)
+	defer t.c.notifyDeferred(&w)
 	t.c.spaces.mu.Lock()
 	defer t.c.spaces.mu.Unlock()
 	for _, it := range t.items {

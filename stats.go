@@ -206,7 +206,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 		s.Compression.add(z)
 	}
 	s.MaxBytesSize += uint64(c.shared.Bound())
-	s.EffectiveMaxBytes += uint64(c.shared.InForce())
+	s.EffectiveMaxBytes += uint64(c.shared.EffectiveBound())
 	s.ReservedBytes += uint64(c.shared.Pool.Used())
 	s.Refused.TooLarge += c.refusals.tooLarge.Load()
 	s.Refused.NoMemory += c.refusals.noMemory.Load()
@@ -239,7 +239,7 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Corruptions += b.Corruptions.Load()
 	s.SetCalls += b.Sets
 	s.DelCalls += b.Dels
-	s.EvictedEntries += b.EvictedSmall + b.EvictedMain + b.EvictedCold + b.EvictedCrowd
+	s.EvictedEntries += b.EvictedSmall + b.EvictedMain + b.EvictedCold + b.EvictedDisplaced
 	s.EvictedBytes += b.EvictedBytes
 	s.EvictedMisses += b.NearMisses.Load()
 	s.ExpiredEntries += b.Expired

@@ -259,14 +259,14 @@ func (t *Typed[K, V]) loadMissing(
 ) (v V, err error) {
 	defer s.Release()
 	s.Bytes = data
-	t.cache.looked(got == hit || got == hitDue)
-	if got == hitDue {
+	t.cache.looked(got == hit || got == needsRefresh)
+	if got == needsRefresh {
 		if v, err = t.decode("load", key, data); err == nil {
 			_, _ = t.cache.loadMissing(ctx, nil, k, h, got, t.loader(load))
 			return v, nil
 		}
 	}
-	if got == hit || got == hitDue {
+	if got == hit || got == needsRefresh {
 		t.discard(k, h)
 		got = miss
 	}
@@ -287,7 +287,7 @@ func (t *Typed[K, V]) discard(k []byte, h uint64) {
 	defer lent.Release()
 	var w write
 	w.Key, w.Hash, w.Kind, w.Reason = k, h, t.cache.kind(), store.Deleted
-	w.del, w.silent = true, true
+	w.del, w.uncounted = true, true
 	data, ok := t.cache.peek(stored.Bytes[:0], &w)
 	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
 	if !ok {

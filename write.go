@@ -19,19 +19,19 @@ import (
 // removal. It is passed by pointer and stays on the caller's stack.
 type write struct {
 	store.Write
-	life     lifetime // of a new entry, or of every one unless keeps is set
-	cond     cond
-	unstored bool            // nothing is to be stored, and that is no error
-	silent   bool            // part of a call that is counted elsewhere
-	quiet    bool            // notifyQuiet calls OnRemove later
-	del      bool            // counts as a Del, not as a Set
-	keeps    bool            // an existing entry keeps its expiry
-	reads    bool            // finding the entry is a read that is not counted yet
-	old      []byte          // for ifEqual and ifSame
-	until    uint32          // for ifSame
-	found    *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
-	call     *loadCall       // for ifListed: the load that writes
-	removals *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
+	life          lifetime // of a new entry, or of every one unless keeps is set
+	cond          cond
+	unstored      bool            // nothing is to be stored, and that is no error
+	uncounted     bool            // part of a call that is counted elsewhere
+	deferOnRemove bool            // notifyDeferred calls OnRemove later
+	del           bool            // counts as a Del, not as a Set
+	keeps         bool            // an existing entry keeps its expiry
+	reads         bool            // finding the entry is a read that is not counted yet
+	old           []byte          // for ifEqual and ifSame
+	until         uint32          // for ifSame
+	found         *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
+	call          *loadCall       // for ifListed: the load that writes
+	removals      *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
 }
 
 // cond is the condition of a write on the existing value.
@@ -176,7 +176,7 @@ func (c *engine) setInBucket(b *bucket, w *write) (news store.Arrival, err error
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}
 	if err := b.Set(&w.Write); err != nil {
-		err = c.insistLocked(b, w, err, func() error { return b.Set(&w.Write) })
+		err = c.retryLocked(b, w, err, func() error { return b.Set(&w.Write) })
 		if err != nil {
 			return news, err
 		}
@@ -192,13 +192,13 @@ func (c *engine) setInBucket(b *bucket, w *write) (news store.Arrival, err error
 func (c *engine) beginLocked(b *bucket, w *write) error {
 	w.Packed = false
 	switch {
-	case w.silent:
+	case w.uncounted:
 	case w.del:
 		b.Dels++
 	default:
 		b.Sets++
 	}
-	w.silent = true // if it is retried
+	w.uncounted = true // if it is retried
 	if b.Closed {
 		return ErrClosed
 	}
@@ -263,8 +263,8 @@ func (c *engine) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	if err := c.beginLocked(b, w); err != nil {
 		return false, err
 	}
-	if w.Same { // from a larger cache: cannot be written again, and is lost
-		w.Same, w.Reason = false, store.Evicted
+	if w.RewriteOnly { // from a larger cache: cannot be written again, and is lost
+		w.RewriteOnly, w.Reason = false, store.Evicted
 	}
 	return b.Delete(&w.Write, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
 		return lb.Delete(&w.Write, taken)
@@ -282,7 +282,7 @@ func (c *engine) isUnmet(b *bucket, w *write) bool {
 	if b.Closed || c.meetsLocked(b, w) || w.Packed {
 		return false
 	}
-	if !w.silent {
+	if !w.uncounted {
 		b.Sets++
 	}
 	return true

@@ -55,8 +55,8 @@ type ValueCompressor interface {
 
 // Counts are what compression adds to Stats.
 type Counts struct {
-	Packed, From, To             atomic.Uint64 // records, and their bytes before and after
-	Opaque, Short, Failed, Wrong atomic.Uint64
+	Packed, From, To                     atomic.Uint64 // records, and their bytes before and after
+	Incompressible, Short, Failed, Wrong atomic.Uint64
 }
 
 // class is a size class of values.
@@ -218,7 +218,7 @@ func (s *Compression) Pack(dst, v []byte, n int) []byte {
 			s.Counts.From.Add(uint64(n))
 			s.Counts.To.Add(uint64(to))
 		} else {
-			s.Counts.Opaque.Add(1)
+			s.Counts.Incompressible.Add(1)
 			to, dst = n, dst[:from]
 		}
 	}
@@ -235,8 +235,8 @@ func (s *Compression) wants(cl *class, v []byte) bool {
 	cl.tried++
 	known := cl.built && cl.Ratio.IsKnown(ClassKnown)
 	hopeless := known && !pack.WorthTrying(cl.Ratio.Value()) && cl.tried%pack.Probe != 0
-	if pack.Control || hopeless || pack.IsOpaque(v) {
-		s.Counts.Opaque.Add(1)
+	if pack.Control || hopeless || pack.IsIncompressible(v) {
+		s.Counts.Incompressible.Add(1)
 		return false
 	}
 	worse := known && pack.IsWorse(cl.Ratio.Value(), cl.Best)
@@ -258,7 +258,7 @@ func (s *Compression) compress(dst []byte, cl *class, v []byte) []byte {
 		if err != nil || len(body) == 0 {
 			s.Counts.Failed.Add(1)
 		} else {
-			s.Counts.Opaque.Add(1)
+			s.Counts.Incompressible.Add(1)
 		}
 		cl.Ratio.Add(len(v), len(v))
 		return dst

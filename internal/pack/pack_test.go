@@ -62,7 +62,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestIsOpaque(t *testing.T) {
+func TestIsIncompressible(t *testing.T) {
 	random := make([]byte, 1<<20)
 	src := rand.NewChaCha8([32]byte{1})
 	_, _ = src.Read(random)
@@ -81,7 +81,7 @@ func TestIsOpaque(t *testing.T) {
 			wrong, all := 0, 0
 			for from := 0; from+n <= len(v) && all < 1000; from += n {
 				all++
-				if !IsOpaque(v[from : from+n]) {
+				if !IsIncompressible(v[from : from+n]) {
 					wrong++
 				}
 			}
@@ -91,7 +91,7 @@ func TestIsOpaque(t *testing.T) {
 			wrong, all := 0, 0
 			for from := 0; from+n <= len(v); from += 17 {
 				all++
-				if IsOpaque(v[from : from+n]) {
+				if IsIncompressible(v[from : from+n]) {
 					wrong++
 				}
 			}
@@ -100,8 +100,8 @@ func TestIsOpaque(t *testing.T) {
 			require.True(t, wrong == 0 || name == "base64", name)
 		}
 	}
-	require.False(t, IsOpaque(random[:63]), "too short to tell")
-	require.False(t, IsOpaque(nil))
+	require.False(t, IsIncompressible(random[:63]), "too short to tell")
+	require.False(t, IsIncompressible(nil))
 }
 
 func TestSamples_StayWithinTheBound(t *testing.T) {

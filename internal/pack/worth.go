@@ -27,14 +27,14 @@ func ClassOf(n int) int {
 }
 
 const (
-	looks      = 64 // bytes of a value that IsOpaque examines
+	looks      = 64 // bytes of a value that IsIncompressible examines
 	opaqueFrom = 46 // if so many of these differ from each other, the value is opaque
 )
 
-// IsOpaque reports whether a value seems to be random, encrypted or already compressed. It examines
-// only a few bytes. Among 64 random bytes, 57 are different on average, and rarely fewer than 51;
-// in text, 20 to 30.
-func IsOpaque(v []byte) bool {
+// IsIncompressible reports whether a value seems to be random, encrypted or already compressed. It
+// examines only a few bytes. Among 64 random bytes, 57 are different on average, and rarely fewer
+// than 51; in text, 20 to 30.
+func IsIncompressible(v []byte) bool {
 	if len(v) < looks {
 		return false
 	}

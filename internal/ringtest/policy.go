@@ -5,9 +5,9 @@ import "github.com/ringcache/ringcache"
 // Policy is what the eviction policy and the cold part of a cache have done: the counters that
 // Stats does not show.
 type Policy struct {
-	EvictedSmall, EvictedMain, EvictedCold, EvictedCrowd uint64
-	Promotions, Reinsertions, GhostHits, MovedBytes      uint64
-	Ghosts, ExpiredBytes, ColdBytes                      uint64
+	EvictedSmall, EvictedMain, EvictedCold, EvictedDisplaced uint64
+	Promotions, Reinsertions, GhostHits, MovedBytes          uint64
+	Ghosts, ExpiredBytes, ColdBytes                          uint64
 
 	UncompressedNoGain, UncompressedShort, UncompressedQueueFull uint64
 	CompressErrors, DecompressErrors                             uint64
@@ -21,7 +21,7 @@ func PolicyOf(c *ringcache.Cache) (p Policy) {
 		p.EvictedSmall += b.EvictedSmall
 		p.EvictedMain += b.EvictedMain
 		p.EvictedCold += b.EvictedCold
-		p.EvictedCrowd += b.EvictedCrowd
+		p.EvictedDisplaced += b.EvictedDisplaced
 		p.Promotions += b.Promotions
 		p.Reinsertions += b.Reinsertions
 		p.GhostHits += b.GhostHits
@@ -33,7 +33,7 @@ func PolicyOf(c *ringcache.Cache) (p Policy) {
 		p.ColdBytes += uint64(has.ColdBytes)
 	})
 	if z := Shared(c).Compression; z != nil {
-		p.UncompressedNoGain = z.Counts.Opaque.Load()
+		p.UncompressedNoGain = z.Counts.Incompressible.Load()
 		p.UncompressedShort = z.Counts.Short.Load()
 		p.CompressErrors = z.Counts.Failed.Load()
 		p.DecompressErrors = z.Counts.Wrong.Load()

@@ -324,7 +324,7 @@ func (c Cold) DropDamaged(was *Found, k []byte, h uint64) bool {
 	if !b.findAgain(&f, was, k, h) {
 		return false
 	}
-	b.remove(&f, h, Unsaid)
+	b.remove(&f, h, Unreported)
 	b.Corruptions.Add(1)
 	return true
 }

@@ -13,7 +13,7 @@ const (
 )
 
 func (b *Store) Bytes() int                { return b.size() }
-func (b *Store) Crowd(victim uint64)       { b.crowd(victim) }
+func (b *Store) Crowd(victim uint64)       { b.displace(victim) }
 func (b *Store) FirstPages() int           { return b.firstPages() }
 func (b *Store) Ghosts() [RingCount]int    { return b.ghosts() }
 func (b *Store) GrowIndex(n int) error     { return b.growIndex(n) }

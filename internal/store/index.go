@@ -64,7 +64,7 @@ func (b *Store) isCrowded() bool {
 // it is called before the condition of a write is checked.
 func (b *Store) MoveHomes() {
 	if b.Index.Growing() {
-		b.Index.Move(homesPerSet, b.windows(), b.crowd)
+		b.Index.Move(homesPerSet, b.windows(), b.displace)
 		b.Index.PrefetchMove(homesPerSet)
 	}
 }
@@ -166,7 +166,7 @@ func (b *Store) rebuildIndex(pages, rest []chunk.Ref) {
 	b.pageDelta = 0
 	for _, e := range live {
 		if victim, forced := b.Index.Insert(e.slot, e.tag, b.windows()); forced {
-			b.crowd(victim)
+			b.displace(victim)
 		}
 	}
 }

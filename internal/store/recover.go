@@ -173,13 +173,13 @@ func (b *Store) recoverRecord(
 	switch {
 	case !r.IsWhole(pos), hd.Kind&record.Spaced != 0 && hd.KeyLen < generation.Size,
 		hd.Kind.Base() == record.Packed && !b.canUnpack(in, pos, hd):
-		b.kill(r, pos, hd, h, Unsaid)
+		b.kill(r, pos, hd, h, Unreported)
 		b.Shared.Recovered.Discarded.Add(1)
 	case !rec.timed && hd.Expiry != 0 && hd.Expiry != clock.Never:
-		b.kill(r, pos, hd, h, Unsaid)
+		b.kill(r, pos, hd, h, Unreported)
 		b.Shared.Recovered.Discarded.Add(1)
 	case b.Shared.Expired(hd.Expiry):
-		b.kill(r, pos, hd, h, Unsaid)
+		b.kill(r, pos, hd, h, Unreported)
 	default:
 		b.limitIdle(r, pos, hd)
 		b.recoverSlot(in, pos, hd, key, h)
@@ -207,12 +207,12 @@ func (b *Store) recoverSlot(
 	in policy.Ring, pos uint64, hd record.Header, key []byte, h uint64,
 ) {
 	if b.Index.Empty() { // no memory
-		b.kill(b.Ring(in), pos, hd, h, Unsaid)
+		b.kill(b.Ring(in), pos, hd, h, Unreported)
 		return
 	}
 	var f Found
 	if b.findCounting(&f, key, h) {
-		b.kill(f.Ring, f.Pos, f.Header, h, Unsaid)
+		b.kill(f.Ring, f.Pos, f.Header, h, Unreported)
 		f.dead = true
 	}
 	b.enter(&f, index.Slot(h, in, pos), h)
@@ -234,7 +234,7 @@ func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
 		return false, true
 	}
 	if there {
-		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unsaid)
+		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
 		f.dead = true
 	}
 	pos := r.AppendRecord(rec)

@@ -13,12 +13,12 @@ import (
 type Reason uint8
 
 const (
-	Unsaid   Reason = iota // OnRemove is not called: it was only written again, or is damaged
-	Evicted                // no room was left for it
-	Expired                // its time to live was over
-	Deleted                // it was deleted, or its namespace invalidated
-	Replaced               // by another value
-	Dropped                // with all others
+	Unreported Reason = iota // OnRemove is not called: it was only written again, or is damaged
+	Evicted                  // no room was left for it
+	Expired                  // its time to live was over
+	Deleted                  // it was deleted, or its namespace invalidated
+	Replaced                 // by another value
+	Dropped                  // with all others
 )
 
 // Removed is an entry that was removed, with the key as its user knows it.
@@ -45,7 +45,7 @@ func (r *Removals) IsStep() bool {
 func (b *Store) keepRemoved(
 	r *ring.Ring, pos uint64, hd record.Header, reason Reason,
 ) {
-	if reason == Unsaid || !hd.Kind.IsUsers() {
+	if reason == Unreported || !hd.Kind.IsUsers() {
 		return
 	}
 	n := hd.KeyLen + hd.ValueLen
@@ -76,7 +76,7 @@ func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
 // Fail returns the error of a write. If the write was only to rewrite an entry, that entry is lost,
 // and OnRemove will be called.
 func (b *Store) Fail(w *Write, err error) error {
-	if w.Same && b.Shared.Notifies {
+	if w.RewriteOnly && b.Shared.Notifies {
 		hd := record.Header{KeyLen: len(w.Key)}
 		hd.Kind = w.Kind
 		b.keepRemoval(slices.Concat(w.Key, w.Value), hd, Evicted)

@@ -153,10 +153,10 @@ func (s *Shared) smallQuota() int {
 }
 
 // idle returns the bytes of free memory that exceed 1/part of all memory.
-func (s *Shared) idle(part int) int { return max(0, s.Pool.Spare()-s.InForce()/part) }
+func (s *Shared) idle(part int) int { return max(0, s.Pool.Spare()-s.EffectiveBound()/part) }
 
-// InForce returns the bytes that the cache may hold as long as the system refuses more.
-func (s *Shared) InForce() int { return min(s.Bound(), s.Pool.Bound()) }
+// EffectiveBound returns the bytes that the cache may hold as long as the system refuses more.
+func (s *Shared) EffectiveBound() int { return min(s.Bound(), s.Pool.Bound()) }
 
 // SetBound sets the bytes that the cache may hold. It leaves Total, the bytes that the buckets
 // share.
@@ -276,7 +276,8 @@ const keptFree = 4
 // is left.
 func (s *Shared) freeOfLive() int {
 	a := &s.Arrivals
-	return s.InForce() - s.InForce()/keptFree - int(a.needSmall.Load()+a.needLarge.Load())
+	bound := s.EffectiveBound()
+	return bound - bound/keptFree - int(a.needSmall.Load()+a.needLarge.Load())
 }
 
 // largeShare returns the share of the memory that is for large records: their share of the bytes
@@ -303,7 +304,7 @@ func shareOf(n, other int64) float64 {
 // two chunks and a page each, but not more than a sixteenth of a cache to which the system refuses
 // memory.
 func (s *Shared) largeTarget() int {
-	share, bound := s.largeShare(), s.InForce()
+	share, bound := s.largeShare(), s.EffectiveBound()
 	if share == 0 {
 		return 0
 	}
@@ -330,7 +331,7 @@ func (s *Shared) SetQuotas() {
 // quotas returns a small bucket's part of the whole cache, which is at least a chunk, and its part
 // of what the large buckets leave.
 func (s *Shared) quotas() (full, quota int64) {
-	full = max(int64(s.InForce()/s.Buckets), 1<<s.Shift)
+	full = max(int64(s.EffectiveBound()/s.Buckets), 1<<s.Shift)
 	total := min(s.Total.Load(), int64(s.Pool.Bound()))
 	total -= max(total/slackShare, 4<<s.Shift)
 	return full, max(0, total-s.Arrivals.Held.Load()) / int64(s.Buckets)

@@ -81,15 +81,15 @@ type Store struct {
 
 // counters are what a bucket adds to Stats.
 type counters struct {
-	Sets, Dels                              uint64
-	EvictedSmall, EvictedMain, EvictedCrowd uint64
-	EvictedCold, EvictedBytes               uint64
-	Expired, ExpiredBytes                   uint64
-	Promotions, Reinsertions, GhostHits     uint64
-	MovedBytes                              uint64
-	Collisions, Corruptions                 atomic.Uint64
-	ColdHits                                atomic.Uint64
-	QueueFull                               uint64 // records left uncompressed: no room in the queue
+	Sets, Dels                                  uint64
+	EvictedSmall, EvictedMain, EvictedDisplaced uint64
+	EvictedCold, EvictedBytes                   uint64
+	Expired, ExpiredBytes                       uint64
+	Promotions, Reinsertions, GhostHits         uint64
+	MovedBytes                                  uint64
+	Collisions, Corruptions                     atomic.Uint64
+	ColdHits                                    atomic.Uint64
+	QueueFull                                   uint64 // records left uncompressed: the queue was full
 }
 
 // Init makes a bucket ready for use. Large buckets have the highest numbers. The bucket's quota
@@ -149,9 +149,9 @@ func (b *Store) Set(w *Write) error {
 		}
 	}
 	room := 0
-	// With w.Same, the old record must not be evicted here: OnRemove would be called although the
-	// entry stays.
-	if b.known == hintFull && !w.Same && !b.hasForgotten() {
+	// With w.RewriteOnly, the old record must not be evicted here: OnRemove would be called although
+	// the entry stays.
+	if b.known == hintFull && !w.RewriteOnly && !b.hasForgotten() {
 		room = b.makeRoomEarly(w.Bytes)
 	}
 	rec, slot, s, got := b.Candidate(w.Hash, nil)
@@ -170,7 +170,7 @@ func (b *Store) Set(w *Write) error {
 	faulted := there
 	defer func() {
 		if faulted {
-			b.remove(&f, w.Hash, Unsaid)
+			b.remove(&f, w.Hash, Unreported)
 		}
 	}()
 	if there && index.Ring(f.Slot).IsCold() {
@@ -192,7 +192,7 @@ func (b *Store) removeAt(s, h uint64) {
 	r := b.Ring(in)
 	hd, ok := r.Header(pos)
 	if p, there := b.Index.Find(h, in, pos); ok && there {
-		b.kill(r, pos, hd, h, Unsaid)
+		b.kill(r, pos, hd, h, Unreported)
 		b.Index.Remove(p)
 	}
 }
@@ -280,7 +280,7 @@ func (b *Store) enter(f *Found, slot, h uint64) {
 	if f.dead || f.Ghost {
 		b.Index.Store(f.Place, slot)
 	} else if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
-		b.crowd(victim)
+		b.displace(victim)
 	}
 }
 
@@ -348,8 +348,8 @@ func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
 	}
 }
 
-// crowd evicts the entry of a slot that the index had no place for.
-func (b *Store) crowd(victim uint64) {
+// displace evicts the entry of a slot that the index had no place for.
+func (b *Store) displace(victim uint64) {
 	r := b.Ring(index.Ring(victim))
 	if !r.Live(victim) {
 		return
@@ -366,7 +366,7 @@ func (b *Store) crowd(victim uint64) {
 	}
 	b.kill(r, pos, hd, h, Evicted)
 	if hd.Kind.Base() != record.Internal {
-		b.EvictedCrowd++
+		b.EvictedDisplaced++
 		b.EvictedBytes += uint64(hd.Total())
 	}
 }

@@ -11,15 +11,15 @@ import (
 // Write is one change to one key: a record to be stored, or a removal. It is passed by pointer
 // and stays on the caller's stack.
 type Write struct {
-	Key, Value []byte
-	Hash       uint64 // hash of Key
-	Bytes      int    // bytes of the record, by Measure
-	Expiry     uint32 // tick of the last deadline, 0: never
-	Until      uint32 // tick at which it expires at the latest unless it is read; 0: no such limit
-	Same       bool   // the value is there already: only its form changes
-	Packed     bool   // set if nothing was done because the old value is needed and packed
-	Kind       record.Kind
-	Reason     Reason // why an older value is removed
+	Key, Value  []byte
+	Hash        uint64 // hash of Key
+	Bytes       int    // bytes of the record, by Measure
+	Expiry      uint32 // tick of the last deadline, 0: never
+	Until       uint32 // tick at which it expires at the latest unless it is read; 0: no such limit
+	RewriteOnly bool   // the value is there already: only its form changes
+	Packed      bool   // set if nothing was done because the old value is needed and packed
+	Kind        record.Kind
+	Reason      Reason // why an older value is removed
 
 	Times record.Times // deadlines of the record, by Measure
 
@@ -30,8 +30,8 @@ type Write struct {
 
 // why returns the reason that OnRemove gets for the older value.
 func (w *Write) why() Reason {
-	if w.Same {
-		return Unsaid
+	if w.RewriteOnly {
+		return Unreported
 	}
 	return w.Reason
 }

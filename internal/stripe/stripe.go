@@ -18,14 +18,14 @@ const (
 
 // Counter is a stripe: two cache lines, since processors fetch them in pairs.
 type Counter struct {
-	Hits     atomic.Uint64
-	Misses   atomic.Uint64
-	Lost     atomic.Uint64 // Hits that turned out to have no value
-	Locked   atomic.Uint64 // lookups that took the lock, also counted above
-	Negative atomic.Uint64 // Misses that found a negative entry
-	Sets     atomic.Uint64 // Sets and Dels of a namespace; those of a cache are counted by its buckets
-	Dels     atomic.Uint64
-	_        [128 - 7*8]byte
+	Hits      atomic.Uint64
+	Misses    atomic.Uint64
+	FalseHits atomic.Uint64 // Hits that turned out to have no value
+	Locked    atomic.Uint64 // lookups that took the lock, also counted above
+	Negative  atomic.Uint64 // Misses that found a negative entry
+	Sets      atomic.Uint64 // Sets and Dels of a namespace; buckets count those of a cache
+	Dels      atomic.Uint64
+	_         [128 - 7*8]byte
 }
 
 // Counters are the stripes of one cache. The zero value is ready for use.
@@ -47,7 +47,7 @@ func (c *Counters) Sum() (lookups, misses uint64) {
 	for i := range c {
 		missed := c[i].Misses.Load()
 		lookups += missed
-		misses += missed + c[i].Lost.Load()
+		misses += missed + c[i].FalseHits.Load()
 	}
 	for i := range c {
 		lookups += c[i].Hits.Load()

@@ -23,7 +23,7 @@ func TestCounters_SumsAreExact(t *testing.T) {
 				n.Locked.Add(i % 4 / 3)
 				n.Sets.Add(i % 5 / 4)
 				n.Dels.Add(i % 10 / 9)
-				n.Lost.Add(i % 20 / 19)
+				n.FalseHits.Add(i % 20 / 19)
 			}
 		}()
 	}
