@@ -36,9 +36,6 @@ func (w *Write) why() Reason {
 	return w.Reason
 }
 
-// isNegative reports whether the write is of a negative entry, which has an expiry and no value.
-func (w *Write) isNegative() bool { return w.Kind.Base() == record.Negative }
-
 // Measure sets Times, which begin now, and Bytes.
 func (w *Write) Measure(s *Shared) {
 	w.Bytes = len(w.Key) + len(w.Value)
