@@ -12,7 +12,7 @@ import (
 // The benchmarks of the original for two more caches.
 
 func BenchmarkRingCacheSet(b *testing.B) {
-	cache := ringcache.New(b.N * maxEntrySize)
+	cache := ringcache.New(max(b.N*maxEntrySize, 256<<10))
 	defer cache.Close()
 	for i := 0; i < b.N; i++ {
 		_ = cache.Set([]byte(key(i)), value())
@@ -46,7 +46,7 @@ func BenchmarkFastCacheGet(b *testing.B) {
 }
 
 func BenchmarkRingCacheSetParallel(b *testing.B) {
-	cache := ringcache.New(b.N * maxEntrySize)
+	cache := ringcache.New(max(b.N*maxEntrySize, 256<<10))
 	defer cache.Close()
 	parallel(b, func(id, i int) { _ = cache.Set([]byte(parallelKey(id, i)), value()) })
 }
@@ -82,7 +82,7 @@ func parallel(b *testing.B, fn func(id, i int)) {
 }
 
 func filledRingcache(b *testing.B) *ringcache.Cache {
-	cache := ringcache.New(b.N * maxEntrySize)
+	cache := ringcache.New(max(b.N*maxEntrySize, 256<<10))
 	b.Cleanup(func() { _ = cache.Close() })
 	for i := 0; i < b.N; i++ {
 		_ = cache.Set([]byte(key(i)), value())
@@ -141,7 +141,7 @@ func opened(b *testing.B, name string) (set func(string, []byte), get func(strin
 	}
 	switch name {
 	case "RingCache":
-		c := ringcache.New(b.N * maxEntrySize)
+		c := ringcache.New(max(b.N*maxEntrySize, 256<<10))
 		b.Cleanup(func() { _ = c.Close() })
 		return func(key string, v []byte) { _ = c.Set(asBytes(key), v) },
 			func(key string) []byte { buf = c.Get(buf[:0], asBytes(key)); return buf }
