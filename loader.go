@@ -216,7 +216,7 @@ func (c *engine) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out [
 	for {
 		f, out, err = c.joinUnlessCold(g, dst, k, h)
 		if f != nil {
-			circle := g.within.Await(f.Group, f.Key)
+			circle := g.within.Await(f.Group, g.usersKey(f))
 			if circle == nil {
 				return f, out, nil
 			}
@@ -289,6 +289,14 @@ func cycleError(circle [][]byte) error {
 		fmt.Fprintf(&names, "%.*q -> ", longestQuote, k)
 	}
 	return fmt.Errorf("%s%.*q: %w", &names, longestQuote, circle[0], ErrLoadCycle)
+}
+
+// usersKey returns the key of a call of the group's namespace as its caller wrote it.
+func (g *loadGroup) usersKey(f *loadCall) []byte {
+	if g.kind&record.Spaced != 0 {
+		return f.Key[generation.Size:]
+	}
+	return f.Key
 }
 
 // leave removes a waiting caller, and reports whether the load has ended nevertheless.

@@ -100,7 +100,6 @@ func (rv Recovery) Enter(timed bool) {
 	}
 	n, bytes := b.live(), b.liveBytes()
 	b.Shared.Recovered.Entries.Add(uint64(b.entries()))
-	b.Shared.Recovered.Bytes.Add(uint64(bytes))
 	b.Shared.CountArrival(Arrival{n, bytes}, b.Large)
 	b.learn()
 }

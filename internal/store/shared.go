@@ -122,7 +122,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 
 // recovered counts what a cache has found in its file.
 type recovered struct {
-	Entries, Bytes, Discarded, Files atomic.Uint64
+	Entries, Discarded, Files atomic.Uint64
 
 	Spaces Generations
 }

@@ -348,3 +348,16 @@ func (n *loadNet) value(key string) string {
 	}
 	return s
 }
+
+// The error names keys as their callers wrote them, in a namespace too.
+func TestLoader_CycleNamesTheKeysOfANamespace(t *testing.T) {
+	n := ringtest.MustCache(t, ringtest.Roomy(0)).Namespace("n")
+	var load ringcache.LoadFunc[[]byte, []byte]
+	load = func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
+		v, err := n.GetOrLoad(ctx, nil, k, load)
+		return v, 0, err
+	}
+	_, err := n.GetOrLoad(t.Context(), nil, []byte("own"), load)
+	require.ErrorIs(t, err, ringcache.ErrLoadCycle)
+	require.ErrorContains(t, err, `"own" -> "own"`)
+}
