@@ -45,8 +45,8 @@ type hotKeys struct {
 	Keys  []hotKey
 }
 
-// placeOf returns the cache, or its namespace of that name, or nil if there is no such namespace. It
-// does not call Cache.Namespace, which would make one.
+// placeOf returns the cache, or its namespace of that name, or nil if there is no such namespace.
+// It does not call Cache.Namespace, which would make one.
 func placeOf(c *ringcache.Cache, namespace *string) *ringcache.Cache {
 	if namespace == nil {
 		return c

@@ -32,7 +32,7 @@ type watched struct {
 	HotKeys  *hotKeys // null: the program reports no reads
 }
 
-// namespace is a part of a cache, with the figures that a namespace has of its own.
+// namespace describes a namespace: its name and the statistics that are kept for each namespace.
 type namespace struct {
 	Name     string // as a Go string literal
 	HitRatio float64

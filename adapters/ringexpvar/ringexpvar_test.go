@@ -208,7 +208,7 @@ func TestVar_Concurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// A namespace has six figures of its own, and no zeros in place of the others.
+// For a namespace, only the six figures that it has are shown, and no zeros for the others.
 func TestNew_Namespace(t *testing.T) {
 	c := ringcache.New(32 << 20)
 	defer c.Close()

@@ -31,9 +31,9 @@ const (
 	recordRoom = 1024
 )
 
-// Store is a store.StoreInterface in a [ringcache.Cache] or a namespace of it, which may drop any value
-// when it is full. [New] returns a Store. It is safe for concurrent use. Its methods never wait
-// except for locks of the cache, so they ignore their contexts.
+// Store is a store.StoreInterface in a [ringcache.Cache], which may drop any value when it is full.
+// [New] returns a Store. It is safe for concurrent use. Its methods never wait except for locks of
+// the cache, so they ignore their contexts.
 type Store struct {
 	values  *ringcache.Cache
 	options *store.Options

@@ -107,9 +107,9 @@ type resizable interface {
 // Without a limit, the limit is the memory of the machine, and the use that of all its processes.
 // Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out
 // of range or do not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages
-// of 16 KB), which could not give memory back; [ringcache.ErrNamespace]; [ErrRunning]; [ringcache.ErrClosed];
-// [errors.ErrUnsupported] on systems other than Linux; and errors from reading files of the kernel.
-// After an error the cache is unchanged.
+// of 16 KB), which could not give memory back; [ringcache.ErrNamespace]; [ErrRunning];
+// [ringcache.ErrClosed]; [errors.ErrUnsupported] on systems other than Linux; and errors from
+// reading files of the kernel. After an error the cache is unchanged.
 func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	if cache == nil {
 		panic("ringmemlimit: start controller: cache is nil")

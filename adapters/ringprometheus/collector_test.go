@@ -235,7 +235,7 @@ func TestCollector_Concurrent(t *testing.T) {
 	require.Zero(t, testutil.CollectAndCount(caches))
 }
 
-// A namespace has figures of its own, and no zeros in place of the others.
+// For a namespace, only the figures that it has are shown, and no zeros for the others.
 func TestCollector_Namespace(t *testing.T) {
 	caches := NewCollector()
 	require.NoError(t, caches.Register("tenant", newCache(t).Namespace("tenant")))

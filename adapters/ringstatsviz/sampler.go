@@ -7,8 +7,8 @@ import (
 	"github.com/ringcache/ringcache/adapters/internal/metrics"
 )
 
-// sampler reads the statistics of a cache, once for all series of its plots. Statsviz asks for every
-// series in turn, in one goroutine.
+// sampler reads the statistics of a cache, once for all series of its plots. Statsviz asks for
+// every series in turn, in one goroutine.
 type sampler struct {
 	source  *metrics.Source
 	now     func() time.Time

@@ -54,8 +54,9 @@ const longest = 10 * time.Minute
 // Child performs a run in its own process, such as Again.
 type Child func(ctx context.Context, s Spec, m *Metrics, env ...string) error
 
-// Perform carries out the runs one after another, and hands out each result. A run that fails or
-// hangs is a result too, and the rest goes on. If done fails, or the context ends, that is returned.
+// Perform carries out the runs one after another, and passes each result to done. A run that fails
+// or hangs is a result too, and the rest goes on. Perform returns an error if done fails or the
+// context ends.
 func Perform(
 	ctx context.Context, runs []Spec, child Child, out io.Writer, done func(Result) error,
 ) error {

@@ -1,6 +1,6 @@
 // Package restart measures how long a cache takes to have its entries again in a new process:
-// after a kill, ringcache from Options.File and fastcache from a snapshot saved beforehand; and both
-// from a snapshot, with the time to save it.
+// after a kill, ringcache from Options.File and fastcache from a snapshot saved beforehand; and
+// both from a snapshot, with the time to save it.
 package restart
 
 import (

@@ -14,7 +14,7 @@
 //
 // A body consists of runs. Their records are plain ones as they lie in a ring (package record),
 // with deadlines in ticks of a clock whose age is in the header. A body whose length differs from
-// its unpacked length is packed: it is an S2 block, which begins with a length of its own.
+// its unpacked length is packed: it is an S2 block, which begins with the length again.
 //
 // Blocks come in the order in which they were written. A record may be there more than once; of
 // two records of a key, the later one is the newer one. All records of a key are in blocks of one

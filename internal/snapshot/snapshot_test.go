@@ -287,8 +287,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// FuzzRuns holds Each to its word on any bytes: what it passes on lies in the body, and is as many
-// records as the block has.
+// FuzzRuns checks that for any bytes, Each passes on only records within the body, and as many as
+// the block has.
 func FuzzRuns(f *testing.F) {
 	_, body, _ := fillBlock(f, 20, func(i int) int { return i })
 	f.Add(body, uint32(20), byte(kindRecords))

@@ -14,7 +14,9 @@ import (
 
 func TestThroughputOfEachMix(t *testing.T) {
 	for _, mix := range mixNames() {
-		f, err := throughput(harness.Spec{Load: mix, Store: client.Ringcache, Scale: measure.Scale{Duration: time.Millisecond}})
+		f, err := throughput(harness.Spec{
+			Load: mix, Store: client.Ringcache, Scale: measure.Scale{Duration: time.Millisecond},
+		})
 		require.NoError(t, err)
 		assert.Contains(t, f, allOps, mix)
 		assert.Equal(t, mix != "reads 0 %", has(f, readOps), mix)

@@ -184,8 +184,9 @@ func requireCountsOf(t *testing.T, own *ringcache.Cache, n *ringcache.Cache, ove
 		GetCalls: s.GetCalls, Misses: s.Misses, SetCalls: s.SetCalls, DelCalls: s.DelCalls,
 		EntriesCount: s.EntriesCount, BytesSize: n.Stats().BytesSize,
 	}
-	// A record that was overwritten in place may have room for an expiry that it does not need, in
-	// either cache: what lies behind it depends on the secrets of the caches.
+	// A record overwritten in place may keep room for an expiry that it does not need. Whether a
+	// longer value fits in place depends on the dead records behind it, which differ between the
+	// caches.
 	room := record.ExpirySize * s.EntriesCount
 	most := s.BytesSize + (overhead+record.LongHeader-record.ShortHeader)*s.EntriesCount
 	require.GreaterOrEqual(t, want.BytesSize+room, s.BytesSize+overhead*s.EntriesCount)
