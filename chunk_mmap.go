@@ -59,7 +59,7 @@ func wantLarge(b []byte, want bool) {
 // discardBytes replaces the pages of b by fresh ones. On Linux, MADV_DONTNEED does the same and is
 // cheaper. But it would keep a part of a large page as long as the rest of that page is in use, so
 // MADV_FREE splits the page first. Locked pages (mlockall) need MADV_DONTNEED_LOCKED; on kernels
-// without it, they are unlocked for good.
+// without it, they are unlocked for good. A sandbox may forbid all advice.
 func discardBytes(b []byte) {
 	if runtime.GOOS == "linux" {
 		if len(b) < chunk.BlockSize {
@@ -69,8 +69,9 @@ func discardBytes(b []byte) {
 			return
 		}
 		_ = unix.Munlock(b)
-		_ = unix.Madvise(b, unix.MADV_DONTNEED)
-		return
+		if unix.Madvise(b, unix.MADV_DONTNEED) == nil {
+			return
+		}
 	}
 	// Sound: the pages are those of b, which is ours, and stay mapped throughout.
 	_, _ = unix.MmapPtr(-1, 0, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)),

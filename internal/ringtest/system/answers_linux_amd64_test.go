@@ -1,0 +1,358 @@
+package system
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/ringtest"
+)
+
+// answers are the calls that the library makes, the errors that their manual pages allow, with some
+// that a sandbox gives, and what the library then does. Short transfers are answers of the four
+// calls that read and write, and a delay is one of each.
+var answers = map[string]struct {
+	then   string
+	errnos []unix.Errno
+}{
+	"openat": {"the file's: an error; /proc, /sys, a directory to sync or list: done without",
+		[]unix.Errno{unix.EACCES, unix.EMFILE, unix.EINTR, unix.ENFILE, unix.ENOSPC, unix.EROFS,
+			unix.ELOOP, unix.ENOMEM, unix.EIO, unix.EPERM, unix.ENOSYS, unix.EOVERFLOW}},
+	"fstatat": {"an error, or the open descriptor is asked",
+		[]unix.Errno{unix.EACCES, unix.ELOOP, unix.ENOMEM, unix.EIO, unix.ENOSYS}},
+	"fstat": {"an error", []unix.Errno{unix.EIO, unix.ENOMEM, unix.EOVERFLOW}},
+	"flock": {"a ring file: ErrInUse or an error; a snapshot: its leftovers stay",
+		[]unix.Errno{unix.EWOULDBLOCK, unix.ENOLCK, unix.EINTR, unix.EINVAL, unix.EPERM,
+			unix.ENOSYS}},
+	"fallocate": {"no space: the cache is smaller; else zeros are written instead; a hole: kept",
+		[]unix.Errno{unix.ENOSPC, unix.EPERM, unix.EINTR, unix.EDQUOT, unix.EFBIG, unix.ENOSYS,
+			unix.EOPNOTSUPP, unix.EIO, unix.EINVAL, unix.ENODEV}},
+	"ftruncate": {"an error, or the cache is smaller",
+		[]unix.Errno{unix.EFBIG, unix.EIO, unix.EINTR, unix.EPERM, unix.EINVAL, unix.ENOSPC,
+			unix.ETXTBSY}},
+	"mmap": {"the cache is smaller; at construction, an error",
+		[]unix.Errno{unix.ENOMEM, unix.EPERM, unix.EAGAIN, unix.EACCES, unix.ENODEV, unix.EINVAL}},
+	"munmap": {"the addresses stay mapped", []unix.Errno{unix.EINVAL, unix.ENOMEM, unix.EPERM}},
+	"madvise": {"memory is given back by mapping over it",
+		[]unix.Errno{unix.EPERM, unix.ENOSYS, unix.EINVAL, unix.EAGAIN, unix.ENOMEM}},
+	"pread":  {"an error", []unix.Errno{unix.EIO, unix.EINTR, unix.EAGAIN, unix.EISDIR}},
+	"read":   {"an error", []unix.Errno{unix.EIO, unix.EINTR, unix.ENOMEM}},
+	"pwrite": {"an error; the old snapshot stays", writeErrnos},
+	"write":  {"an error; the old snapshot stays", writeErrnos},
+	"fsync": {"an error; of a new ring file's directory: ignored",
+		[]unix.Errno{unix.EIO, unix.ENOSPC, unix.EINTR, unix.EDQUOT, unix.EINVAL, unix.EROFS}},
+	"fdatasync": {"an error", []unix.Errno{unix.EIO, unix.ENOSPC}},
+	"msync":     {"an error of Close", []unix.Errno{unix.EIO, unix.EBUSY, unix.ENOMEM, unix.EINVAL}},
+	"renameat": {"an error; the old snapshot stays",
+		[]unix.Errno{unix.EACCES, unix.ENOSPC, unix.EBUSY, unix.EDQUOT, unix.EPERM, unix.EROFS,
+			unix.EXDEV, unix.EIO}},
+	"unlinkat": {"a leftover stays",
+		[]unix.Errno{unix.EACCES, unix.EBUSY, unix.EPERM, unix.EROFS, unix.EIO}},
+	"fchmod":  {"an error", []unix.Errno{unix.EPERM, unix.EROFS, unix.EIO}},
+	"fstatfs": {"not asked", []unix.Errno{unix.EINTR, unix.EIO, unix.ENOSYS, unix.EOVERFLOW}},
+	"statfs":  {"not asked", []unix.Errno{unix.EINTR, unix.EIO, unix.ENOSYS, unix.EACCES}},
+	"ioctl": {"blocks are compared with the length; the flag is not set",
+		[]unix.Errno{unix.ENOTTY, unix.EPERM, unix.EINVAL, unix.EOPNOTSUPP, unix.EINTR}},
+	"getdents": {"leftovers stay", []unix.Errno{unix.EIO, unix.EINTR, unix.ENOENT}},
+	"mkdirat": {"an error",
+		[]unix.Errno{unix.EACCES, unix.EDQUOT, unix.ENOSPC, unix.EROFS}},
+	"readlinkat": {"an error", []unix.Errno{unix.EACCES, unix.EIO, unix.EINVAL}},
+	"lseek":      {"an error", []unix.Errno{unix.EINVAL, unix.EOVERFLOW}},
+	"getcwd":     {"an error", []unix.Errno{unix.EACCES, unix.ENOENT}},
+}
+
+var writeErrnos = []unix.Errno{
+	unix.ENOSPC, unix.EIO, unix.EINTR, unix.EDQUOT, unix.EFBIG, unix.EPERM,
+}
+
+// repeatedByOS are the calls that package os repeats as long as the answer is EINTR.
+var repeatedByOS = []string{"openat", "read", "write", "pread", "pwrite", "fsync", "ftruncate",
+	"fstat", "fchmod", "getdents"}
+
+// outcome is what a child's run did.
+type outcome struct {
+	Errs   map[string]string // by step: each error that a call returned
+	Is     map[string]bool   // the steps whose error is the errno that was answered
+	Stored int               // entries of which Set returned nil
+	Found  int               // of these, those that were found in the end
+	Wrong  int               // values that nobody stored
+	Kept   int               // bytes that are still resident after Close
+}
+
+// A service's life with a cache in memory, with a file, and with a snapshot, in which each call of
+// the system fails in turn with each answer, once and from then on.
+func TestSystemCalls_EachFailsInTurn(t *testing.T) {
+	if !chunk.OffHeap {
+		t.Skip("this build has no memory of the system")
+	}
+	if ringtest.ServeAnswered(t, func(line string) string {
+		var step struct {
+			Life, Dir string
+			Errno     unix.Errno
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &step))
+		b, err := json.Marshal(lives[step.Life](step.Dir, step.Errno))
+		require.NoError(t, err)
+		return string(b)
+	}) {
+		return
+	}
+	t.Parallel()
+	for life := range lives {
+		dir := t.TempDir()
+		child := ringtest.StartAnswered(t, dir)
+		n := 0
+		run := func(rule ringtest.Answer) (outcome, map[string]int, error) {
+			n++
+			place := filepath.Join(dir, fmt.Sprint(n))
+			require.NoError(t, os.Mkdir(place, 0o755))
+			defer os.RemoveAll(place)
+			other := filepath.Join(place, "cache-of-another")
+			require.NoError(t, os.WriteFile(other, []byte("other"), 0o640))
+			before, err := os.Stat(other)
+			require.NoError(t, err)
+			ask, err := json.Marshal(map[string]any{"Life": life, "Dir": place, "Errno": rule.Errno})
+			require.NoError(t, err)
+			child.Answer(rule)
+			reply, err := child.Ask(string(ask), time.Minute)
+			calls := child.Answer(ringtest.Answer{})
+			var o outcome
+			if err == nil {
+				require.NoError(t, json.Unmarshal([]byte(reply), &o), reply)
+			}
+			after, statErr := os.Stat(other)
+			require.NoError(t, statErr)
+			require.Equal(t, before, after, "another file was changed")
+			return o, calls, err
+		}
+		plain, calls, err := run(ringtest.Answer{})
+		require.NoError(t, err)
+		require.Empty(t, plain.Errs, "%s: without a fault", life)
+		require.Equal(t, plain.Stored, plain.Found, "%s: without a fault", life)
+		require.NotEmpty(t, calls, life)
+		for call, times := range calls {
+			require.NotEmpty(t, answers[call].errnos, "%s: the calls' table lacks one", call)
+			for _, rule := range rulesOf(call, times) {
+				o, _, err := run(rule)
+				what := fmt.Sprintf("%s: %s %d-%d %v short=%v", life, call, rule.Nth, rule.Last,
+					rule.Errno, rule.Short)
+				if err != nil {
+					t.Errorf("%s: %v", what, err)
+					child = ringtest.StartAnswered(t, dir)
+					continue
+				}
+				checkOutcome(t, what, life, rule, o)
+			}
+		}
+	}
+}
+
+// rulesOf returns the answers for a call that a life makes so many times.
+func rulesOf(call string, times int) (rules []ringtest.Answer) {
+	which, errnos := []int{1, times}, answers[call].errnos
+	if *ringtest.LongRun {
+		for nth := 2; nth < min(times, 12); nth++ {
+			which = append(which, nth)
+		}
+	} else {
+		errnos = errnos[:min(3, len(errnos))]
+	}
+	slices.Sort(which)
+	isTransfer := slices.Contains([]string{"read", "write", "pread", "pwrite"}, call)
+	for _, nth := range slices.Compact(which) {
+		for _, errno := range errnos {
+			rules = append(rules, ringtest.Answer{Call: call, Nth: nth, Last: nth, Errno: errno})
+		}
+		if isTransfer {
+			rules = append(rules, ringtest.Answer{Call: call, Nth: nth, Last: nth, Short: true})
+		}
+	}
+	for _, errno := range errnos {
+		if errno != unix.EINTR || !slices.Contains(repeatedByOS, call) {
+			rules = append(rules, ringtest.Answer{Call: call, Nth: 1, Errno: errno})
+		}
+	}
+	return append(rules, ringtest.Answer{Call: call, Nth: 1, Last: 3, Delay: 20 * time.Millisecond})
+}
+
+// isNoSpace reports whether an answer says that there is no room.
+func isNoSpace(e unix.Errno) bool {
+	return slices.Contains([]unix.Errno{
+		unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.ENOMEM, unix.EAGAIN}, e)
+}
+
+// checkOutcome checks the contract.
+func checkOutcome(t *testing.T, what, life string, rule ringtest.Answer, o outcome) {
+	t.Helper()
+	if o.Wrong > 0 {
+		t.Errorf("%s: %d wrong values", what, o.Wrong)
+	}
+	if o.Kept > 8<<20 {
+		t.Errorf("%s: %d KB were not given back", what, o.Kept>>10)
+	}
+	for step, text := range o.Errs {
+		if !strings.HasPrefix(text, "ringcache: ") {
+			t.Errorf("%s: %s: the error does not say whose it is: %s", what, step, text)
+		}
+		if life != "memory" && !strings.Contains(text, "/") {
+			t.Errorf("%s: %s: the error names no path: %s", what, step, text)
+		}
+		if rule.Last == rule.Nth && !o.Is[step] { // else an error may follow from another
+			t.Errorf("%s: %s: the error does not wrap the system's: %s", what, step, text)
+		}
+	}
+	if rule.Errno == 0 && len(o.Errs) > 0 {
+		t.Errorf("%s: %v", what, o.Errs)
+	}
+	if len(o.Errs) == 0 && o.Found < o.Stored && !isNoSpace(rule.Errno) {
+		t.Errorf("%s: no error, and %d of %d entries", what, o.Found, o.Stored)
+	}
+}
+
+// lives are what a service does. errno is what the system answers, and each error is expected to be
+// it.
+var lives = map[string]func(dir string, errno unix.Errno) outcome{
+	"memory":   liveInMemory,
+	"file":     liveInFile,
+	"snapshot": liveWithSnapshot,
+}
+
+const livingEntries = 1000
+
+func livingKey(i int) []byte { return binary.BigEndian.AppendUint32([]byte("key-"), uint32(i)) }
+
+// livingValue returns the value of key i, some of which are large.
+func livingValue(i int) []byte {
+	n := 100 + i%700
+	if i%500 == 0 {
+		n = 200_000
+	}
+	return binary.BigEndian.AppendUint32(make([]byte, n), uint32(i))
+}
+
+func newOutcome() outcome { return outcome{Errs: map[string]string{}, Is: map[string]bool{}} }
+
+// note notes the error of a step.
+func (o *outcome) note(step string, err error, errno unix.Errno) bool {
+	if err != nil {
+		o.Errs[step] = err.Error()
+		o.Is[step] = errors.Is(err, errno)
+	}
+	return err == nil
+}
+
+// fill stores the entries.
+func (o *outcome) fill(c *ringcache.Cache, errno unix.Errno) {
+	o.Stored = 0
+	for i := range livingEntries {
+		err := c.Set(livingKey(i), livingValue(i))
+		if err == nil {
+			o.Stored++
+		} else if !errors.Is(err, ringcache.ErrNoMemory) {
+			o.note("Set", err, errno)
+		}
+	}
+}
+
+// count counts the entries that c has.
+func (o *outcome) count(c *ringcache.Cache) {
+	o.Found = 0
+	for i := range livingEntries {
+		v, ok := c.HasGet(nil, livingKey(i))
+		if ok && string(v) != string(livingValue(i)) {
+			o.Wrong++
+		} else if ok {
+			o.Found++
+		}
+	}
+}
+
+func liveInMemory(_ string, errno unix.Errno) outcome {
+	o := newOutcome()
+	before := resident()
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 64 << 20})
+	if !o.note("NewWithOptions", err, errno) {
+		return o
+	}
+	o.fill(c, errno)
+	for i, v := uint32(0), make([]byte, 4096); i < 32<<20>>12; i++ {
+		_ = c.Set(ringtest.TrafficKey(nil, i), v)
+	}
+	o.note("Resize down", c.Resize(8<<20), errno)
+	o.note("Resize up", c.Resize(64<<20), errno)
+	c.Reset()
+	o.fill(c, errno)
+	o.count(c)
+	o.note("Close", c.Close(), errno)
+	o.Kept = resident() - before
+	return o
+}
+
+// resident returns the resident bytes of the process.
+func resident() int {
+	debug.FreeOSMemory()
+	b, err := os.ReadFile("/proc/self/statm")
+	var virtual, pages int
+	if _, scanErr := fmt.Sscan(string(b), &virtual, &pages); err != nil || scanErr != nil {
+		panic(errors.Join(err, scanErr))
+	}
+	return pages * os.Getpagesize()
+}
+
+func liveInFile(dir string, errno unix.Errno) outcome {
+	o := newOutcome()
+	options := ringcache.Options{MaxBytes: 8 << 20, File: filepath.Join(dir, "cache")}
+	for range 2 {
+		c, err := ringcache.NewWithOptions(options)
+		if !o.note("NewWithOptions", err, errno) {
+			continue
+		}
+		if o.Stored == 0 {
+			o.fill(c, errno)
+			o.note("Resize down", c.Resize(4<<20), errno)
+			o.note("Resize up", c.Resize(8<<20), errno)
+			o.fill(c, errno)
+		}
+		o.count(c)
+		o.note("Close", c.Close(), errno)
+	}
+	return o
+}
+
+func liveWithSnapshot(dir string, errno unix.Errno) outcome {
+	o := newOutcome()
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 16 << 20})
+	if !o.note("NewWithOptions", err, errno) {
+		return o
+	}
+	o.fill(c, errno)
+	path := filepath.Join(dir, "made", "snapshot")
+	saved := false
+	for range 2 {
+		saved = o.note("SaveToFile", c.SaveToFile(path), errno) || saved
+	}
+	o.note("Close", c.Close(), errno)
+	if !saved {
+		return o
+	}
+	c, err = ringcache.LoadFromFile(path)
+	if !o.note("LoadFromFile", err, errno) {
+		return o
+	}
+	o.count(c)
+	o.note("second Close", c.Close(), errno)
+	return o
+}
