@@ -28,10 +28,12 @@ type engine struct {
 	buckets  []bucket // their array keeps the memory mapped, and begins on a cache line
 	counters stripe.Counters
 	shared   *store.Shared
-	number   uint64 // of the cache, in this process
-	mask     uint64 // mask of the hash bits that choose a bucket
-	bits     uint8  // number of those bits
-	settings
+	number   uint64         // of the cache, in this process
+	mask     uint64         // mask of the hash bits that choose a bucket
+	bits     uint8          // number of those bits
+	least    int            // the least bound
+	machine  *clock.Machine // the source of times
+	options  Options        // the result of Cache.Options, except for the bound
 
 	pauses    *singleflight.Pauses // of failed refreshes; nil without Options.RefreshAhead
 	refusals  refusals
@@ -40,22 +42,6 @@ type engine struct {
 	spaces    spaces
 	sizing    sizing
 	arena     arena
-	options   Options // the result of Cache.Options, except for the bound
-}
-
-// settings are the Options that a Cache keeps.
-type settings struct {
-	ttl       time.Duration // of entries stored without one; 0: they do not expire
-	jitter    float64       // Options.TTLJitter
-	stale     time.Duration // Options.StaleIfError
-	idle      time.Duration // Options.ExpireAfterAccess
-	ahead     time.Duration // Options.RefreshAhead
-	timeout   time.Duration // Options.RefreshTimeout
-	hugePages HugePages
-	least     int    // the least bound
-	version   uint64 // Options.Version
-	onRemove  func(Removal)
-	machine   *clock.Machine // the source of times
 }
 
 // loadCounts are the counters of loads in Stats.
@@ -190,6 +176,6 @@ func (c *engine) notifyDeferred(w *write) {
 			}
 			e.Value = v
 		}
-		c.onRemove(Removal{e.Namespace, e.Key, e.Value, RemovalReason(e.Reason)})
+		c.options.OnRemove(Removal{e.Namespace, e.Key, e.Value, RemovalReason(e.Reason)})
 	}
 }

@@ -183,7 +183,7 @@ func (c *engine) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCal
 	if g.group == nil {
 		ctx, cancel := context.WithoutCancel(g.caller), context.CancelFunc(nil)
 		if g.refresh {
-			ctx, cancel = context.WithTimeout(ctx, c.timeout)
+			ctx, cancel = context.WithTimeout(ctx, c.options.RefreshTimeout)
 		} else {
 			ctx, cancel = context.WithCancel(ctx)
 		}
@@ -309,7 +309,7 @@ func (c *engine) leave(f *loadCall) (ended bool) {
 
 // isDue reports whether a hit on an entry with that expiry starts a load.
 func (c *engine) isDue(expiry uint32) bool {
-	return c.ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.ahead
+	return c.options.RefreshAhead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.options.RefreshAhead
 }
 
 // refresh lists a background load of the key, unless one is in progress or has just failed. It
@@ -334,9 +334,9 @@ func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *
 // pauseLocked delays the next refresh of the key if the refresh that has ended failed, or stored an
 // entry that is due again at once: otherwise each hit would start another one.
 func (c *engine) pauseLocked(f *loadCall, failed bool) {
-	dueAgain := f.Result.TTL > 0 && f.Result.TTL <= c.ahead
+	dueAgain := f.Result.TTL > 0 && f.Result.TTL <= c.options.RefreshAhead
 	if f.Refresh && (failed && f.Listed() || !failed && dueAgain) {
-		c.pauses.Begin(f.Hash, c.shared.In(c.ahead/refreshTries+clock.Tick))
+		c.pauses.Begin(f.Hash, c.shared.In(c.options.RefreshAhead/refreshTries+clock.Tick))
 	}
 }
 

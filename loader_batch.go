@@ -111,7 +111,7 @@ func (c *Cache) getOrLoadBatch(
 			n -= bl.dropUnusable(i, vals[i:end], usable)
 		}
 		hits += n
-		if n < end-i || c.ahead > 0 {
+		if n < end-i || c.options.RefreshAhead > 0 {
 			missing, due = c.collect(&bl, i, end, missing, due)
 		}
 	}

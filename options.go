@@ -1,12 +1,19 @@
 package ringcache
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
+	"github.com/ringcache/ringcache/internal/dictfile"
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -157,54 +164,43 @@ func (o Options) validate() error {
 	if err := checkBound(o.MaxBytes, minMaxBytes); err != nil {
 		return fmt.Errorf("ringcache: check options: %w", err)
 	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"TTL", o.TTL}, {"ExpireAfterAccess", o.ExpireAfterAccess}, {"RefreshAhead", o.RefreshAhead},
+		{"RefreshTimeout", o.RefreshTimeout}, {"StaleIfError", o.StaleIfError},
+	} {
+		if d.value != 0 && d.value < clock.Tick { // perhaps a plain 60, meant as seconds
+			return invalid("%s is %v, must be 0 or at least a tick of %v (60 seconds are 60 * time.Second)",
+				d.field, d.value, clock.Tick)
+		}
+	}
+	idle, ahead := o.ExpireAfterAccess, o.RefreshAhead
+	shortest := o.TTL - time.Duration(o.TTLJitter*float64(o.TTL))
 	switch {
 	case o.Policy > PolicyFIFO:
 		return invalid("Policy is %d, must be %v or %v", o.Policy, PolicyS3FIFO, PolicyFIFO)
 	case o.HugePages > HugePagesAtOnce:
-		return invalid("HugePages is %v, must be %v, %v or %v", o.HugePages,
+		return invalid("HugePages is %d, must be %v, %v or %v", o.HugePages,
 			HugePagesWhenFull, HugePagesOff, HugePagesAtOnce)
-	case o.TTL != 0 && o.TTL < clock.Tick:
-		return tooShort("TTL", o.TTL)
-	case o.ExpireAfterAccess != 0 && o.ExpireAfterAccess < clock.Tick:
-		return tooShort("ExpireAfterAccess", o.ExpireAfterAccess)
 	case o.ExpectedEntries < 0:
 		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
-	case o.RefreshAhead != 0 && o.RefreshAhead < clock.Tick:
-		return tooShort("RefreshAhead", o.RefreshAhead)
-	case o.ExpireAfterAccess > 0 && o.RefreshAhead >= o.ExpireAfterAccess/2 && o.RefreshAhead > 0:
-		return invalid("RefreshAhead is %v, must be below half of ExpireAfterAccess of %v",
-			o.RefreshAhead, o.ExpireAfterAccess)
-	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
-		return invalid("RefreshAhead is %v, must be below TTL of %v", o.RefreshAhead, o.TTL)
 	case !(o.TTLJitter >= 0 && o.TTLJitter < 1): // nor NaN
 		return invalid("TTLJitter is %v, must be at least 0 and below 1", o.TTLJitter)
-	case o.TTL > 0 && o.RefreshAhead > 0 && o.RefreshAhead >= o.shortestTTL():
-		return invalid("RefreshAhead is %v, must be below %v, the least that TTLJitter leaves of TTL",
-			o.RefreshAhead, o.shortestTTL())
-	case o.RefreshTimeout != 0 && o.RefreshTimeout < clock.Tick:
-		return tooShort("RefreshTimeout", o.RefreshTimeout)
-	case o.StaleIfError != 0 && o.StaleIfError < clock.Tick:
-		return tooShort("StaleIfError", o.StaleIfError)
+	case ahead > 0 && idle > 0 && ahead >= idle/2:
+		return invalid("RefreshAhead is %v, must be below half of ExpireAfterAccess of %v", ahead, idle)
+	case ahead > 0 && o.TTL > 0 && ahead >= shortest:
+		return invalid("RefreshAhead is %v, must be below TTL of %v less TTLJitter, %v",
+			ahead, o.TTL, shortest)
 	}
 	return nil
-}
-
-// shortestTTL returns the shortest time that TTLJitter leaves of TTL.
-func (o Options) shortestTTL() time.Duration {
-	return o.TTL - time.Duration(o.TTLJitter*float64(o.TTL))
 }
 
 // invalid returns the error of a setting that is out of its range.
 func invalid(format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	return fmt.Errorf("ringcache: check options: %s: %w", what, ErrInvalidOptions)
-}
-
-// tooShort returns the error of a time below the clock's tick. It mentions the unit, because a
-// plain 60 is usually meant as seconds.
-func tooShort(field string, d time.Duration) error {
-	return invalid("%s is %v, must be 0 or at least a tick of %v (60 seconds are 60 * time.Second)",
-		field, d, clock.Tick)
 }
 
 // Policy is the rule by which a cache chooses the entries to drop when it is full.
@@ -222,15 +218,14 @@ const (
 )
 
 // String returns the name of the policy.
-func (p Policy) String() string {
-	switch p {
-	case PolicyS3FIFO:
-		return "S3-FIFO"
-	case PolicyFIFO:
-		return "FIFO"
-	default:
-		return "unknown"
+func (p Policy) String() string { return nameOf(int(p), "S3-FIFO", "FIFO") }
+
+// nameOf returns the name of a value of an enumeration.
+func nameOf(value int, names ...string) string {
+	if value < len(names) {
+		return names[value]
 	}
+	return "unknown"
 }
 
 // HugePages determines when a cache asks the operating system for large pages.
@@ -250,12 +245,7 @@ const (
 )
 
 // String returns the name of the setting.
-func (h HugePages) String() string {
-	if names := [...]string{"when full", "off", "at once"}; int(h) < len(names) {
-		return names[h]
-	}
-	return fmt.Sprintf("HugePages(%d)", uint8(h))
-}
+func (h HugePages) String() string { return nameOf(int(h), "when full", "off", "at once") }
 
 // Compressor compresses the cold part of a cache ([Options].Compressor). Packages compress/s2 and
 // compress/zstd provide one each. The methods are called while no lock is held, possibly by several
@@ -323,11 +313,141 @@ const (
 
 // String returns the reason in one word: evicted, expired, deleted, replaced or reset.
 func (r RemovalReason) String() string {
-	names := [...]string{store.Unreported: "unknown", RemovedEvicted: "evicted",
-		RemovedExpired: "expired", RemovedDeleted: "deleted", RemovedReplaced: "replaced",
-		RemovedReset: "reset"}
-	if int(r) >= len(names) {
-		r = RemovalReason(store.Unreported)
+	return nameOf(int(r), "unknown", "evicted", "expired", "deleted", "replaced", "reset")
+}
+
+// chunksPerBucket is the least number of chunks of a bucket, which keeps the loss from rounding its
+// share small. Caches below 1 GB have smaller chunks to reach it.
+const chunksPerBucket = 32
+
+// geometry is everything that shapes a cache. Tests make tiny ones.
+type geometry struct {
+	Options
+	least     int // the least bound
+	machine   *clock.Machine
+	buckets   int                  // power of two, at most store.BucketCount
+	chunkSize int                  // power of two, at least 64
+	now       func() time.Duration // time since the cache was made; nil: the real one
+	posBits   uint                 // width of a position: generation and offset
+	seed      [2]uint64            // {0, 0}: all hashes are 0
+	mem       chunk.Memory
+	ringFile  *ringfile.Store // nil: the cache is in memory only
+	born      time.Time       // when the clock began; zero: now
+
+	compressorID string
+	withoutDict  ValueCompressor // Compressor without a dictionary
+	coldShare    float64         // the cold part's share of the memory; 0: as learned
+	byHand       bool            // no goroutine: a test compresses
+	dictFile     string          // where dictionaries are kept; empty: in memory only
+	dicts        []dictfile.Dict // that were found there
+	foreign      bool            // none were, or those of another Compressor
+}
+
+// geometryFor returns the geometry of a cache with valid settings.
+func geometryFor(o Options) geometry {
+	buckets := min(1<<(bits.Len(uint(o.MaxBytes/minBucketBytes))-1), store.BucketCount)
+	share := o.MaxBytes / buckets / chunksPerBucket
+	return geometry{
+		Options:   o,
+		least:     minMaxBytes,
+		machine:   &clock.System,
+		buckets:   buckets,
+		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
+		posBits:   index.PosBits,
+		seed:      newSecret(),
+		mem:       systemMemory(),
 	}
-	return names[r]
+}
+
+// newSecret returns a random secret, which is mixed into every hash so that outsiders cannot choose
+// keys that share a bucket. Each cache draws its own, because files and snapshots reveal it; only a
+// cache that is loaded from a snapshot has the secret of that snapshot.
+func newSecret() (s [2]uint64) {
+	for !isSecret(s) {
+		var b [16]byte
+		rand.Read(b[:]) // never fails
+		s = [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:]) | 1}
+	}
+	return s
+}
+
+// isSecret reports whether s is usable as a secret: the second word, a multiplier, must be odd, and
+// must have neither too few bits set nor too many, as fewer than one random word in ten thousand
+// has. With all bits set, for example, all hashes would be equal.
+func isSecret(s [2]uint64) bool {
+	n := bits.OnesCount64(s[1])
+	return s[1]&1 == 1 && 15 < n && n < 49
+}
+
+// newShared returns the state that the buckets of a cache of this geometry share.
+func (g *geometry) newShared() *store.Shared {
+	mem := g.mem
+	mapMemory := mem.Map // not by g, whose OnRemove may lead back to the cache
+	mem.Map = func(n int) ([]byte, error) {
+		b, err := mapMemory(n)
+		return b, noMemory(err)
+	}
+	if g.ringFile != nil {
+		rings := g.ringFile.Memory()
+		mapFile, fill := rings.Map, rings.Fill
+		rings.Map = func(n, ready int) ([]byte, error) {
+			b, err := mapFile(n, ready)
+			return b, noMemory(err)
+		}
+		rings.Fill = func(b []byte) error { return noMemory(fill(b)) }
+		mem.Rings = rings
+	}
+	born := g.born
+	if born.IsZero() {
+		born = time.Now()
+	}
+	c := store.Config{
+		Seed:     g.seed,
+		Policy:   policy.Kind(g.Policy),
+		Buckets:  g.buckets,
+		PosBits:  g.posBits,
+		Expected: g.ExpectedEntries,
+		File:     g.ringFile,
+		Notifies: g.OnRemove != nil,
+		Times: clock.Times{
+			TTL: g.TTL, Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess,
+		},
+		Born:    born,
+		Elapsed: g.now,
+	}
+	if g.Compressor != nil {
+		z := cold.Config{
+			By:          valuesOf{g.Compressor},
+			ID:          g.compressorID,
+			WithoutDict: g.withoutDict,
+			Share:       g.coldShare,
+			Buckets:     g.buckets,
+		}
+		if g.ringFile != nil {
+			z.File, z.Dicts, z.Foreign = g.dictFile, g.dicts, g.foreign
+		}
+		c.Compression = cold.New(&z)
+	}
+	pool := chunk.NewPool(mem, g.MaxBytes, g.chunkSize, chunk.HugePages(g.HugePages))
+	return store.NewShared(c, pool, g.MaxBytes)
+}
+
+// noMemory adds ErrNoMemory to an error of the system.
+func noMemory(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNoMemory, err)
+}
+
+// valuesOf adapts a Compressor to package cold.
+type valuesOf struct{ Compressor }
+
+// WithDict is WithDict of the Compressor, with the result type of package cold.
+func (c valuesOf) WithDict(dict []byte) (cold.ValueCompressor, error) {
+	v, err := c.Compressor.WithDict(dict)
+	if v == nil {
+		return nil, err
+	}
+	return v, err
 }

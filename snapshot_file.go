@@ -93,14 +93,14 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t terms, err error) {
 	if err := o.validate(); err != nil {
 		return nil, t, err
 	}
-	g := defaultGeometry(o.MaxBytes)
+	g := geometryFor(o)
 	if s != nil && isSecret(s.Header.Secret) { // else the header was made by hand
 		g.seed = s.Header.Secret
 	}
 	if s != nil && o.File == "" {
 		t = terms{timed: g.resumeClock(markOf(&s.Header)), fresh: true, names: generations{}}
 	}
-	if c, err = g.open(&o); err == nil && s != nil && o.File != "" {
+	if c, err = g.open(); err == nil && s != nil && o.File != "" {
 		t = c.termsOf(&s.Header)
 	}
 	return c, t, err
