@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -91,7 +90,6 @@ type loaded = Loaded[[]byte]
 type load struct {
 	loaded
 	panicked *LoadPanic
-	kind     record.Kind // of a record with the value
 }
 
 // failed reports whether the load ended with a panic or an error other than ErrAbsent.

@@ -44,7 +44,7 @@ func init() {
 				b := c.bucket(h)
 				b.mu.Lock()
 				defer b.mu.Unlock()
-				if f := b.calls.Find(k, h); f != nil {
+				if f := b.calls.Find(k); f != nil {
 					return f.Waiters
 				}
 				return -1

@@ -299,29 +299,6 @@ func (t *Typed[K, V]) discard(k []byte, h uint64) {
 	}
 }
 
-// loader adapts load to bytes. It is called for a load, not for a hit.
-func (t *Typed[K, V]) loader(load LoadFunc[K, V]) loadFunc {
-	start := len(t.prefix)
-	return func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
-		key, _ := t.parseKey(raw[start:]) // cannot fail: these are the bytes of the caller's key
-		v, ttl, err := load(ctx, key)
-		if err != nil {
-			return nil, ttl, err
-		}
-		data, err := t.encodeLoaded(v)
-		return data, ttl, err
-	}
-}
-
-// encodeLoaded returns the encoding of a loaded value.
-func (t *Typed[K, V]) encodeLoaded(v V) ([]byte, error) {
-	data, err := t.codec.Append(nil, v)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEncode, err)
-	}
-	return data, nil
-}
-
 // GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]. found[i] is
 // false if keys[i] has no value or has failed; a failed key is listed in err, which is then a
 // [*BatchError]. As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded.
@@ -352,7 +329,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 		return true
 	}
 	out, hits, failed := t.cache.getOrLoadBatch(
-		ctx, s.Bytes[:0], raw, datas, t.batchLoader(load), usable)
+		ctx, s.Bytes[:0], raw, datas, t.loader(load), usable)
 	s.Bytes = out
 	t.cache.lookedFor(len(keys), hits+undecodable) // the cache counts these as hits
 	for i, data := range datas {
@@ -361,31 +338,35 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 		}
 		v, err := t.codec.Decode(data)
 		if err != nil {
-			failed = failed.with(i, fmt.Errorf("entry %w", t.decodeCause(keys[i], data, err)))
+			failed = append(failed, KeyError{i, fmt.Errorf("entry %w", t.decodeCause(keys[i], data, err))})
 			continue
 		}
 		vals[i], found[i] = v, true
 	}
-	failed.sort()
-	return hits, failed.orNil()
+	return hits, batchErrorOf(failed)
 }
 
-// batchLoader adapts load to bytes.
-func (t *Typed[K, V]) batchLoader(load BatchLoadFunc[K, V]) batchLoadFunc {
+// loader adapts load to bytes. It is called for a load, not for a hit.
+func (t *Typed[K, V]) loader(of loader[K, V]) byteLoader {
 	start := len(t.prefix)
-	return func(ctx context.Context, raw [][]byte) ([]loaded, error) {
+	return BatchLoadFunc[[]byte, []byte](func(
+		ctx context.Context, raw [][]byte,
+	) ([]loaded, error) {
 		keys := make([]K, len(raw))
 		for i, k := range raw {
-			keys[i], _ = t.parseKey(k[start:]) // as in loader
+			keys[i], _ = t.parseKey(k[start:]) // cannot fail: these are the bytes of the caller's key
 		}
-		found, err := load(ctx, keys)
+		found, err := of.load(ctx, keys)
 		all := make([]loaded, len(found))
 		for i, l := range found {
 			all[i] = loaded{TTL: l.TTL, Err: l.Err}
-			if l.Err == nil && err == nil {
-				all[i].Value, all[i].Err = t.encodeLoaded(l.Value)
+			if l.Err != nil || err != nil {
+				continue
+			}
+			if all[i].Value, all[i].Err = t.codec.Append(nil, l.Value); all[i].Err != nil {
+				all[i].Err = fmt.Errorf("%w: %w", ErrEncode, all[i].Err)
 			}
 		}
 		return all, err
-	}
+	})
 }
