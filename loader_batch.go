@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/ringcache/ringcache/internal/scratch"
 )
 
 // How a batch is loaded: a GetBatch, a group of loads for the missing keys (loader.go), and a merge
@@ -66,14 +68,10 @@ func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
-	mustFit("load batch", keys, vals)
-	if c.space != nil {
-		raw, room := make([][]byte, len(keys)), joined{buf: make([]byte, 0, stackKey/4*len(keys))}
-		for i, k := range keys {
-			raw[i] = room.took(append(c.start(room.next()), k...))
-		}
-		keys = raw
-	}
+	mustFit("load batch", len(keys), len(vals))
+	s := scratch.Get()
+	defer s.Release()
+	keys = c.keysOf(s, nil, keys)
 	out, hits, failed := c.getOrLoadBatch(ctx, dst, keys, vals, load, nil)
 	c.lookedFor(len(keys), hits)
 	return out, hits, batchErrorOf(failed)

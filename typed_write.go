@@ -108,8 +108,10 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	var room [stackKey]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ok := t.cache.GetAndDel(s.Bytes[:0], t.key(room[:0], key))
-	return t.found(s, "get and delete", key, data, ok)
+	if s.Bytes, ok = t.cache.GetAndDel(s.Bytes[:0], t.key(room[:0], key)); ok {
+		v, err = t.decode("get and delete", key, s.Bytes)
+	}
+	return v, ok && err == nil, err
 }
 
 // Touch is [Cache.Touch]: it sets the TTL of key's entry, starting now, and reports whether key was
@@ -151,16 +153,21 @@ func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 
 // encode returns the encoding of v, which is in s if there is room.
 func (t *Typed[K, V]) encode(s *scratch.Buffer, verb string, v V) ([]byte, error) {
-	data, err := t.codec.Append(s.Bytes[:0], v)
+	data, err := t.append(s.Bytes[:0], v)
 	if err != nil {
-		return nil, encodeError(verb, err)
+		return nil, fmt.Errorf("ringcache: %s entry: %w", verb, err)
 	}
 	s.Fit(len(data))
 	return data, nil
 }
 
-func encodeError(verb string, err error) error {
-	return fmt.Errorf("ringcache: %s entry: %w: %w", verb, ErrEncode, err)
+// append appends the encoding of v to dst.
+func (t *Typed[K, V]) append(dst []byte, v V) ([]byte, error) {
+	data, err := t.codec.Append(dst, v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEncode, err)
+	}
+	return data, nil
 }
 
 // SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, like calls to
@@ -178,15 +185,15 @@ func (t *Typed[K, V]) SetBatchWithTTL(keys []K, vals []V, ttl time.Duration) err
 }
 
 func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
-	if len(vals) < len(keys) {
-		panic(fmt.Sprintf("ringcache: set batch: %d vals for %d keys", len(vals), len(keys)))
-	}
-	b := blocks.Get().(*block)
-	defer b.release()
+	mustFit("set batch", len(keys), len(vals))
+	var rawKeys, datas [batchSize][]byte
+	ks, vs := scratch.Get(), scratch.Get()
+	defer ks.Release()
+	defer vs.Release()
 	var first error
 	for i := 0; i < len(keys); {
-		n, refused := t.encodeBlock(b, keys[i:], vals[i:])
-		at, err := t.cache.setBlock(b.keys[:n], b.vals[:n], l)
+		n, refused := t.encodeBlock(vs, &datas, vals[i:min(i+batchSize, len(keys))])
+		at, err := t.cache.setBlock(t.keysOf(ks, rawKeys[:0], keys[i:i+n]), datas[:n], l)
 		t.cache.wrote(n)
 		if refused != nil {
 			t.Del(keys[i+n])
@@ -202,18 +209,20 @@ func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
 	return first
 }
 
-// encodeBlock builds the keys and values of the next part of a batch, and returns their number. It
-// stops at a value that cannot be encoded and returns the error; the key of that value is built
-// too.
-func (t *Typed[K, V]) encodeBlock(b *block, keys []K, vals []V) (n int, err error) {
-	b.reset()
-	for n < min(len(keys), batchSize) && b.valueRoom.used < scratch.Most {
-		b.keys[n] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), keys[n]))
-		data, err := t.codec.Append(b.valueRoom.next(), vals[n])
+// encodeBlock encodes at most batchSize values into s, and returns their number: it stops at a
+// value that cannot be encoded, with the error, and where they are too long for s.
+func (t *Typed[K, V]) encodeBlock(
+	s *scratch.Buffer, datas *[batchSize][]byte, vals []V,
+) (n int, err error) {
+	s.Bytes = s.Bytes[:0]
+	for n < len(vals) && len(s.Bytes) < scratch.Most/2 {
+		from := len(s.Bytes)
+		data, err := t.append(s.Bytes[from:], vals[n])
 		if err != nil {
-			return n, fmt.Errorf("set entry: %w: %w", ErrEncode, err)
+			return n, fmt.Errorf("set entry: %w", err)
 		}
-		b.vals[n] = b.valueRoom.took(data)
+		s.Bytes = append(s.Bytes, data...) // onto itself, if there was room
+		datas[n] = s.Bytes[from:]          // valid even if s moves
 		n++
 	}
 	return n, nil
@@ -231,10 +240,9 @@ func (t *Typed[K, V]) GetOrLoad(
 ) (v V, err error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [stackKey]byte
-	k := t.keyBytes(room[:0], key)
-	h := t.cache.shared.HashOf(k, t.cache.kind())
+	k, h := t.hashed(room[:0], key)
 	if t.memo != nil {
-		if v, ok := t.recall(k, h); ok {
+		if v, _, ok := t.recall(k, h); ok {
 			return v, nil
 		}
 	}
@@ -261,7 +269,7 @@ func (t *Typed[K, V]) loadMissing(
 	s.Bytes = data
 	t.cache.looked(got == hit || got == needsRefresh)
 	if got == needsRefresh {
-		if v, err = t.decode("load", key, data); err == nil {
+		if v, err = t.parse(data); err == nil {
 			_, _ = t.cache.loadMissing(ctx, nil, k, h, got, t.loader(load))
 			return v, nil
 		}
@@ -270,13 +278,11 @@ func (t *Typed[K, V]) loadMissing(
 		t.discard(k, h)
 		got = miss
 	}
-	data, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, h, got, t.loader(load))
-	if err != nil {
-		var zero V
+	var zero V
+	if s.Bytes, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, h, got, t.loader(load)); err != nil {
 		return zero, err
 	}
-	s.Bytes = data
-	return t.decode("load", key, data)
+	return t.decode("load", key, s.Bytes)
 }
 
 // discard removes an entry that cannot be decoded, unless it was set since. It decodes the entry
@@ -285,16 +291,15 @@ func (t *Typed[K, V]) discard(k []byte, h uint64) {
 	stored, lent := scratch.Get(), scratch.Get()
 	defer stored.Release()
 	defer lent.Release()
-	var w write
-	w.Key, w.Hash, w.Kind, w.Reason = k, h, t.cache.kind(), store.Deleted
-	w.del, w.uncounted = true, true
-	data, ok := t.cache.peek(stored.Bytes[:0], &w)
+	data, _, got := t.cache.lookup(stored.Bytes[:0], k, h, withValue)
 	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
-	if !ok {
+	if got != hit {
 		return
 	}
-	if _, err := t.codec.Decode(lent.Bytes[:len(data):len(data)]); err != nil {
-		w.cond, w.old = ifEqual, data
+	if _, err := t.parse(lent.Bytes); err != nil {
+		var w write
+		w.Key, w.Hash, w.Kind, w.Reason = k, h, t.cache.kind(), store.Deleted
+		w.del, w.uncounted, w.cond, w.old = true, true, ifEqual, data
 		_, _ = t.cache.remove(&w, nil)
 	}
 }
@@ -306,20 +311,16 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	ctx context.Context, keys []K, vals []V, found []bool, load BatchLoadFunc[K, V],
 ) (hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
-	mustFitTyped("load batch", keys, vals, found)
-	slices := make([][]byte, 2*len(keys))
-	raw, datas := slices[:len(keys)], slices[len(keys):]
-	room := joined{buf: make([]byte, 0, stackKey/4*len(keys))}
-	for i, key := range keys {
-		raw[i] = room.took(t.keyBytes(room.next(), key))
-	}
+	mustFit("load batch", len(keys), len(vals), len(found))
+	ks, s := scratch.Get(), scratch.Get()
+	defer ks.Release()
+	defer s.Release()
+	raw, datas := t.keysOf(ks, nil, keys), make([][]byte, len(keys))
 	clear(vals[:len(keys)])
 	clear(found[:len(keys)])
-	s := scratch.Get()
-	defer s.Release()
 	undecodable := 0
 	usable := func(i int, data []byte) bool {
-		v, err := t.codec.Decode(data)
+		v, err := t.parse(data)
 		if err != nil {
 			t.discard(raw[i], t.cache.shared.HashOf(raw[i], t.cache.kind()))
 			undecodable++
@@ -336,9 +337,9 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 		if found[i] || data == nil {
 			continue
 		}
-		v, err := t.codec.Decode(data)
+		v, err := t.parse(data)
 		if err != nil {
-			failed = append(failed, KeyError{i, fmt.Errorf("entry %w", t.decodeCause(keys[i], data, err))})
+			failed = append(failed, KeyError{i, t.decodeError("", keys[i], data, err)})
 			continue
 		}
 		vals[i], found[i] = v, true
@@ -363,9 +364,7 @@ func (t *Typed[K, V]) loader(of loader[K, V]) byteLoader {
 			if l.Err != nil || err != nil {
 				continue
 			}
-			if all[i].Value, all[i].Err = t.codec.Append(nil, l.Value); all[i].Err != nil {
-				all[i].Err = fmt.Errorf("%w: %w", ErrEncode, all[i].Err)
-			}
+			all[i].Value, all[i].Err = t.append(nil, l.Value)
 		}
 		return all, err
 	})
