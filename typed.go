@@ -180,9 +180,9 @@ func (t *Typed[K, V]) decodeEntry(k []byte, h uint64, data []byte) (V, error) {
 	if t.memo == nil {
 		return t.parse(data)
 	}
-	v, known, err := t.memo.Decode(data[:len(data):len(data)])
-	if known && t.memo.Binds(h) {
-		t.bind(k, h)
+	v, e, err := t.memo.Decode(data[:len(data):len(data)])
+	if e != nil && t.memo.Binds(e, h) {
+		t.bind(e, k, h)
 	}
 	return v, err
 }
@@ -197,7 +197,7 @@ func (t *Typed[K, V]) decodeError(prefix string, key K, data []byte, err error) 
 func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, expiry uint32, ok bool) {
 	c := t.cache
 	e, bound := t.memo.Recall(h)
-	if e == nil || bound.Bucket != c.bucketID(h) { // the place is another key's: no need to look
+	if e == nil {
 		return v, 0, false
 	}
 	id := c.identify(k, h)
@@ -209,9 +209,9 @@ func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, expiry uint32, ok bool) {
 	return t.memo.Hit(e), id.expiry, true
 }
 
-// bind lets recall find the value of k's entry. The bytes are read after the identity: if a write
+// bind lets recall find e, the value of k's entry. The bytes are read after the identity: if a write
 // came in between, they are those of another identity, and recall never finds them by this one.
-func (t *Typed[K, V]) bind(k []byte, h uint64) {
+func (t *Typed[K, V]) bind(e *memo.Entry[V], k []byte, h uint64) {
 	c := t.cache
 	id := c.identify(k, h).EntryID
 	if id == (memo.EntryID{}) {
@@ -221,7 +221,7 @@ func (t *Typed[K, V]) bind(k []byte, h uint64) {
 	defer s.Release()
 	data, _, got := c.lookup(s.Bytes[:0], k, h, withValue)
 	if s.Bytes = data; got == hit {
-		t.memo.Bind(h, id, data)
+		t.memo.Bind(e, h, id, data)
 	}
 }
 
