@@ -8,7 +8,6 @@ import (
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/stripe"
 )
 
 // How a namespace is reset.
@@ -36,18 +35,14 @@ func (c *Cache) Namespace(name string) *Cache {
 	if c.space != nil {
 		panic("ringcache: Namespace: the cache is a namespace")
 	}
-	if n, ok := c.spaces.byName.Load(name); ok && n.(*Cache).space.counters.Load() != nil {
+	if n, ok := c.spaces.byName.Load(name); ok {
 		return n.(*Cache)
 	}
 	var w write
 	defer c.notifyDeferred(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
-	n := c.spaceLocked(name, &w)
-	if n.space.counters.Load() == nil {
-		n.space.counters.Store(new(stripe.Counters))
-	}
-	return n
+	return c.spaceLocked(name, &w)
 }
 
 // spaceLocked returns the namespace of a name, and makes it if there is none.
@@ -77,15 +72,11 @@ func (c *engine) addSpace(name string, g uint64) *Cache {
 func (c *Cache) Namespaces() iter.Seq2[string, *Cache] {
 	return func(yield func(name string, n *Cache) bool) {
 		mustBeFunc("Namespaces", yield != nil)
-		if c.space != nil {
-			return
+		if c.space == nil {
+			c.spaces.byName.Range(func(name, n any) bool {
+				return yield(name.(string), n.(*Cache))
+			})
 		}
-		c.spaces.byName.Range(func(name, n any) bool {
-			if n.(*Cache).space.counters.Load() == nil {
-				n = c.Namespace(name.(string))
-			}
-			return yield(name.(string), n.(*Cache))
-		})
 	}
 }
 

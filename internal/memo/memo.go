@@ -110,8 +110,8 @@ type Stats struct {
 
 // Stats returns the figures so far. It takes no lock, so they may be of slightly different moments.
 func (t *Table[V]) Stats() Stats {
-	lookups, misses := t.lookups.Sum()
-	return Stats{lookups, misses, t.entries.Load(), t.bytes.Load()}
+	n := t.lookups.Sum()
+	return Stats{n.Lookups, n.Misses, t.entries.Load(), t.bytes.Load()}
 }
 
 // set returns the set of an encoding by its hash.
