@@ -27,12 +27,7 @@ func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
 // Get does not allocate if dst has room for the value, and normally takes no lock (see the section
 // Concurrency of the package documentation).
 func (c *Cache) Get(dst, k []byte) []byte {
-	if c.space != nil {
-		out, _ := c.HasGet(dst, k)
-		return out
-	}
-	h := c.shared.Mix(xxhash.Sum64(k)) // as in HasGet
-	out, _, _ := c.lookup(dst, k, h, getMode)
+	out, _ := c.HasGet(dst, k)
 	return out
 }
 

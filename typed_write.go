@@ -247,40 +247,26 @@ func (t *Typed[K, V]) GetOrLoad(
 		}
 	}
 	s := scratch.Get()
-	data, got := t.cache.getAhead(s.Bytes[:0], k, h)
-	if got == hit {
-		if v, err = t.decodeEntry(k, h, data); err == nil {
-			t.cache.looked(true)
-			s.Bytes = data
-			s.Release() // without defer, for speed: if Decode panics, a buffer is lost
-			return v, nil
-		}
-	}
-	return t.loadMissing(ctx, s, key, k, h, data, got, load)
-}
-
-// loadMissing is GetOrLoad for a key that is missing, due, or cannot be decoded. data and got are
-// the results of its lookup.
-func (t *Typed[K, V]) loadMissing(
-	ctx context.Context, s *scratch.Buffer, key K, k []byte, h uint64, data []byte, got outcome,
-	load LoadFunc[K, V],
-) (v V, err error) {
 	defer s.Release()
+	data, got := t.cache.getAhead(s.Bytes[:0], k, h)
 	s.Bytes = data
-	t.cache.looked(got == hit || got == needsRefresh)
-	if got == needsRefresh {
-		if v, err = t.parse(data); err == nil {
-			_, _ = t.cache.loadMissing(ctx, nil, k, h, got, t.loader(load))
+	if t.cache.looked(got == hit || got == needsRefresh) {
+		v, err = t.decodeEntry(k, h, data)
+		if err == nil && got == hit {
 			return v, nil
 		}
+		if err != nil {
+			t.discard(k, h)
+			got = miss
+		}
 	}
-	if got == hit || got == needsRefresh {
-		t.discard(k, h)
-		got = miss
-	}
-	var zero V
-	if s.Bytes, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, h, got, t.loader(load)); err != nil {
+	s.Bytes, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, h, got, t.loader(load))
+	if err != nil {
+		var zero V
 		return zero, err
+	}
+	if got == needsRefresh {
+		return v, nil
 	}
 	return t.decode("load", key, s.Bytes)
 }
