@@ -445,9 +445,5 @@ type valuesOf struct{ Compressor }
 
 // WithDict is WithDict of the Compressor, with the result type of package cold.
 func (c valuesOf) WithDict(dict []byte) (cold.ValueCompressor, error) {
-	v, err := c.Compressor.WithDict(dict)
-	if v == nil {
-		return nil, err
-	}
-	return v, err
+	return c.Compressor.WithDict(dict)
 }
