@@ -32,9 +32,8 @@ func mustFit(verb string, keys int, beside ...int) {
 // value is not nil. It returns the extended slice and the number of hits. Keys may repeat, and must
 // not alias dst. GetBatch panics if vals is shorter than keys.
 //
-// The processor fetches many keys in parallel, so in a cache that does not fit in the CPU cache a
-// key takes a fraction of the time of a Get. GetBatch does not allocate if dst has room for all
-// values.
+// It reads memory for many keys in parallel, so in a cache that does not fit in the CPU cache a key
+// takes a fraction of the time of a Get. It does not allocate if dst has room for all values.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	mustFit("get batch", len(keys), len(vals))
 	from, before := len(dst), cap(dst)
@@ -56,16 +55,12 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 }
 
 // SetBatch stores vals[i] under keys[i] for each i, like calls to [Cache.Set] in that order, but
-// fetches the keys' parts of the index and the records to be replaced in parallel. It tries all
-// entries even if some fail, and returns the first error, with its index. It ignores surplus
-// values, and panics if vals is shorter than keys.
-//
-// SetBatch allocates only where Set does, and for an error. It locks one bucket at a time,
-// separately for each key, so other goroutines may see a part of the batch.
+// reads memory for many keys in parallel. It tries all entries even if some fail, and returns the
+// first error, with its index. It panics if vals is shorter than keys. It allocates only where Set
+// does, and locks one bucket at a time, separately for each key.
 func (c *Cache) SetBatch(keys, vals [][]byte) error { return c.setBatch(keys, vals, byOptions) }
 
-// SetBatchWithTTL is [Cache.SetBatch] with the TTL of [Cache.SetWithTTL], the same for all entries,
-// like calls to SetWithTTL in the order of the keys.
+// SetBatchWithTTL is [Cache.SetBatch] with the TTL of [Cache.SetWithTTL] for all entries.
 func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
 	return c.setBatch(keys, vals, withTTL(ttl))
 }

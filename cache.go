@@ -14,9 +14,8 @@ import (
 
 // Cache is a cache of byte slices whose memory is outside the Go heap. It is made by [New] or
 // [NewWithOptions], must not be copied, and is safe for concurrent use by any number of goroutines.
-// Operations on one key take amortized constant time, apart from copying keys and values. When a
-// Cache becomes unreachable, the garbage collector releases its memory; [Cache.Close] does so at
-// once.
+// Operations on one key take amortized constant time, apart from copying keys and values. A Cache
+// that becomes unreachable releases its memory when it is collected; [Cache.Close] does so at once.
 type Cache struct {
 	*engine
 	space *space // the namespace; nil: the whole cache

@@ -30,20 +30,20 @@ import (
 
 // LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. ttl bounds how long
 // the result stays in the cache: 0 means [Options].TTL, and if it is negative or below 100 ms, the
-// result is returned to the callers and not stored. If err is [ErrAbsent], the key has no value,
-// which the cache remembers for ttl. With any other error, value and ttl are ignored.
+// callers get the result and nothing is stored. If err is [ErrAbsent], the key has no value, which
+// the cache remembers for ttl. With any other error, value and ttl are ignored.
 //
 // ctx carries the values of the call that started the load, but not its deadline. It ends when no
-// caller waits any more, or, for a background load, after [Options].RefreshTimeout. A function that
-// itself calls GetOrLoad must pass ctx on ([ErrLoadCycle]). The function may keep key, which is a
-// copy. It must not modify value after it has returned.
+// caller waits any more, or, for a background load, after [Options].RefreshTimeout. Pass it on if
+// you call GetOrLoad ([ErrLoadCycle]). The function may keep key, which is a copy, and must not
+// modify value after it has returned.
 type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
 
-// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its types,
-// its context, and the effect of each result are those of a [LoadFunc]. It returns one result for
-// each key, in the same order. An error applies to every key. The context ends when no caller waits
-// for any of the keys any more. No key occurs twice. The function may keep keys and their bytes,
-// and must not modify the results after it has returned.
+// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. It returns
+// one result for each key, in the same order, with the meaning that a [LoadFunc] gives it; an error
+// applies to every key. The context is that of a LoadFunc, and ends when no caller waits for any of
+// the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
+// the results after it has returned.
 type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
 
 // loader is a LoadFunc or a BatchLoadFunc.
@@ -63,17 +63,16 @@ func (fn BatchLoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], 
 // byteLoader is the function of a Cache.
 type byteLoader = loader[[]byte, []byte]
 
-// GetOrLoad is like [Cache.Get], but loads a missing value: on a miss it calls load in a new
-// goroutine, stores the result, appends it to dst and returns the extended slice, or returns dst
-// unchanged and an error. One load serves all callers that miss on k while it runs. If k is written
-// meanwhile, or the cache is closed or rejects the result, the callers get it, and it is not
-// stored.
+// GetOrLoad is like [Cache.Get], but on a miss it calls load in a new goroutine, stores the result,
+// appends it to dst and returns the extended slice, or returns dst unchanged and an error. One load
+// serves all callers that miss on k while it runs. If k is written meanwhile, or the cache is
+// closed or rejects the result, the callers get it, and it is not stored.
 //
 // A load's error goes to all waiting callers ([Options].StaleIfError may replace it with an expired
-// value). If it is [ErrAbsent], GetOrLoad returns ErrAbsent without another load until the TTL of
-// that result ends. If the load panics, or OnRemove does for an entry that the result evicts, every
-// waiting caller panics with a [*LoadPanic]. A load that calls GetOrLoad for its own key, or for a
-// key whose load waits for it, gets [ErrLoadCycle].
+// value). If it is [ErrAbsent], later calls return ErrAbsent without a load until the TTL of that
+// result ends. If the load panics, or OnRemove does for an entry that the result evicts, every
+// waiting caller panics with a [*LoadPanic]. A load that waits for itself, directly or through
+// others, gets [ErrLoadCycle].
 //
 // If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped. The load continues for
 // the other callers; when the last one has left, its own context is canceled, and its result is not

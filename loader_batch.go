@@ -11,9 +11,8 @@ import (
 // How a batch is loaded: a GetBatch, a group of loads for the missing keys (loader.go), and a merge
 // of both sets of values in order.
 
-// BatchError is the error of [Cache.GetOrLoadBatch]: the errors of all keys that failed. The
-// results of the other keys are valid. [errors.Is] finds each of the errors, and [errors.As] the
-// *BatchError.
+// BatchError is the error of [Cache.GetOrLoadBatch]: the errors of all keys that failed, each of
+// which [errors.Is] finds. The results of the other keys are valid.
 type BatchError struct {
 	Failed []KeyError // at least one, in the order of the keys
 }
@@ -24,7 +23,7 @@ type KeyError struct {
 	Err   error // like those of [Cache.GetOrLoad], without the name of the method
 }
 
-// Error returns the first error with its index, and the number of further ones.
+// Error returns the first error with its index, and the number of others.
 func (e *BatchError) Error() string {
 	first := e.Failed[0]
 	s := fmt.Sprintf("ringcache: load batch: index %d: %v", first.Index, first.Err)
@@ -34,7 +33,7 @@ func (e *BatchError) Error() string {
 	return s
 }
 
-// Unwrap returns the errors of all keys that failed, one for each key.
+// Unwrap returns the errors of all keys that failed.
 func (e *BatchError) Unwrap() []error {
 	errs := make([]error, len(e.Failed))
 	for i, k := range e.Failed {
@@ -52,18 +51,17 @@ func batchErrorOf(failed []KeyError) error {
 	return &BatchError{failed}
 }
 
-// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values, all with one call of load.
-// It joins loads of other callers that are in progress, and loads a repeated key once. hits is the
-// number of keys whose values were in the cache.
+// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values with one call of load. It
+// joins loads that are in progress, and loads a repeated key once. hits is the number of keys whose
+// values were in the cache.
 //
 // Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent]) is
-// not an error: its value in vals is nil. The value of a failed key is nil too, and err is then a
-// [*BatchError] that lists its index. An error from load applies to each key that load was to load.
-// A panic is raised when all loads have ended.
+// not an error: its value in vals is nil. So is that of a failed key, which err, a [*BatchError],
+// then lists. A panic is raised when all loads have ended. If ctx ends, its error applies to the
+// keys still waited for; if it ended before the call, nothing is loaded.
 //
-// When ctx ends, its error applies to the keys still waited for; if it ended before the call,
-// nothing is loaded. Hits that are due ([Options].RefreshAhead) are loaded in the background. If
-// all keys are present and none is due, GetOrLoadBatch allocates and locks like GetBatch.
+// Hits that are due ([Options].RefreshAhead) are loaded in the background. If all keys are present
+// and none is due, GetOrLoadBatch allocates and locks like GetBatch.
 func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {

@@ -20,8 +20,8 @@ import (
 )
 
 // New returns a cache with a bound of maxBytes bytes, at least 256 KB, on its off-heap memory,
-// records and index together. The cache uses almost no memory until entries are set. New panics
-// with the error of [NewWithOptions] if the bound is out of range.
+// records and index together. It uses almost no memory until entries are set. New panics with the
+// error of [NewWithOptions] if the bound is out of range.
 func New(maxBytes int) *Cache {
 	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
 	if err != nil {
@@ -116,10 +116,9 @@ func newCache(g geometry) *Cache {
 	return c
 }
 
-// Options returns the settings of the cache: those that it was made with, with the default of
-// RefreshTimeout filled in, MaxBytes as last set by Resize, and File as an absolute path.
-// NewWithOptions with the result makes a cache with the same settings. Options does not allocate
-// and takes no lock. It returns the same settings after Close.
+// Options returns the settings of the cache, with the default of RefreshTimeout filled in, MaxBytes
+// as last set by Resize, and File as an absolute path. NewWithOptions with the result makes a cache
+// with the same settings. It does not allocate, takes no lock, and works after Close.
 func (c *Cache) Options() Options {
 	o := c.options
 	o.MaxBytes = c.shared.Bound()

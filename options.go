@@ -31,32 +31,29 @@ const (
 const defaultRefreshTimeout = 30 * time.Second
 
 // Options are the settings of a cache. The zero value of each field except MaxBytes selects its
-// default. A duration that is not 0 must be at least one tick of the cache's clock, 100 ms.
+// default. A duration must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
-	// MaxBytes bounds all off-heap memory of the cache, records and index together, in bytes. It is
-	// required, from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets, so fewer goroutines can
-	// write at the same time. With File, the index may come on top: see the section Files of the
-	// package documentation.
+	// MaxBytes bounds all off-heap memory of the cache, records and index together. It is required,
+	// from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets, so fewer goroutines can write at
+	// the same time. With File, the index may come on top: see Files in the package documentation.
 	MaxBytes int
 
-	// Policy chooses the entries to drop when the cache is full: PolicyS3FIFO, the default, or
-	// PolicyFIFO.
+	// Policy chooses the entries to drop when the cache is full.
 	Policy Policy
 
 	// TTL is the time to live of entries that are stored without one. The default, 0, means that they
-	// do not expire. See the section Times to live of the package documentation.
+	// do not expire. See Times to live in the package documentation.
 	TTL time.Duration
 
-	// TTLJitter is the largest random fraction subtracted from each TTL, 0 or more and below 1, so
-	// that entries that were stored together expire at different times. It applies to TTL and to the
-	// TTL returned by a load ([LoadFunc]); those of SetWithTTL and Touch are exact.
+	// TTLJitter is the largest random fraction subtracted from each TTL, below 1, so that entries that
+	// were stored together expire at different times. It applies to TTL and to the TTL returned by a
+	// load ([LoadFunc]); those of SetWithTTL and Touch are exact.
 	TTLJitter float64
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
-	// expires. A write restarts the idle time, and so does a read in its second half, so an entry may
-	// expire half of the idle time after its last read. What counts as a read is what counts as one
-	// for the eviction policy: Get and its variants, Has, GetBatch, GetOrLoad, and writes that inspect
-	// the old value, but not Peek, TTL, loops and snapshots.
+	// expires. A write restarts it, and so does a read in its second half, so an entry may expire half
+	// of the idle time after its last read. Reads are Get and its variants, Has, GetBatch, GetOrLoad,
+	// and writes that inspect the old value, but not Peek, TTL, loops and snapshots.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File
@@ -66,15 +63,15 @@ type Options struct {
 
 	// RefreshAhead is how long before its expiry an entry is due for a refresh: a hit of
 	// [Cache.GetOrLoad] or GetOrLoadBatch on it then starts a load in the background, so that later
-	// callers need not wait for one. It should be longer than a load takes, and must be less than TTL
-	// and less than half of ExpireAfterAccess, if these are set. A load that fails or panics is
-	// retried after 1/8 of RefreshAhead; recover in the load to log a panic. If the entry expires
-	// before the load ends, the next caller starts another.
+	// callers need not wait for one. Make it longer than a load takes, and less than TTL and less than
+	// half of ExpireAfterAccess, if these are set. A load that fails or panics is retried after 1/8 of
+	// RefreshAhead; recover in the load to log a panic. If the entry expires before the load ends, the
+	// next caller starts another.
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of a load started by RefreshAhead, which no caller's context
-	// ends. The default is 30 seconds. Other loads have no deadline, but their context ends when that
-	// of the last waiting caller has.
+	// ends. The default is 30 seconds. Other loads have no deadline, but their context ends with that
+	// of the last waiting caller.
 	RefreshTimeout time.Duration
 
 	// StaleIfError is how long after its expiry an entry may still be returned by [Cache.GetOrLoad]
@@ -82,24 +79,24 @@ type Options struct {
 	// panicked or found that there is no value, or if the caller's context has ended. Each call tries
 	// the load again, so a load should fail quickly. All other methods treat the entry as absent.
 	//
-	// The entry occupies memory: Sets and DeleteExpired leave it until that time has passed, but a
-	// full cache evicts it. It is not saved in snapshots, and not found again in [Options].File.
+	// The entry keeps its memory until that time has passed, unless a full cache evicts it. It is not
+	// saved in snapshots, and not found again in [Options].File.
 	StaleIfError time.Duration
 
-	// OnRemove, if not nil, is called once for each entry that is removed from the cache for any
-	// reason: evicted, expired, deleted, replaced or reset, but not for those that remain when the
-	// cache is closed, or cannot be decompressed. It may keep key and value, which are copies.
+	// OnRemove, if not nil, is called once for each entry that is removed for any reason: evicted,
+	// expired, deleted, replaced or reset, but not for those that remain when the cache is closed, or
+	// cannot be decompressed. It may keep key and value, which are copies.
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
 	// no lock is held. It may call any method of the same cache, and the key may have been set again
-	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB. If it
-	// panics, the panic reaches the caller and the cache stays consistent, but OnRemove is not called
-	// for the rest of the step, and a value for which entries were evicted might not be stored.
+	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB. A panic
+	// reaches the caller and leaves the cache consistent, but OnRemove is not called for the rest of
+	// the step, and a value for which entries were evicted might not be stored.
 	OnRemove func(Removal)
 
 	// HugePages determines when the operating system is asked for large pages, which speed up reads
-	// and overwrites spread over hundreds of megabytes. It has an effect only on Linux, and only if
-	// transparent huge pages are set to madvise or always.
+	// and overwrites spread over hundreds of megabytes. It has an effect only on Linux with
+	// transparent huge pages set to madvise or always.
 	HugePages HugePages
 
 	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
@@ -121,11 +118,10 @@ type Options struct {
 	// reboot, yet later than at Close, cannot be detected.
 	File string
 
-	// Version is a number chosen by the program that identifies the meaning of its entries, such as
-	// the encoding of its values. A File with a different Version is emptied when it is opened
-	// ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with
-	// [ErrVersion], so a program that is updated or rolled back never misreads its entries.
-	// [LoadFromFile] accepts only the default, 0.
+	// Version is your number for the meaning of the entries, such as the encoding of their values. A
+	// File with a different Version is emptied when it is opened ([FileStats].DiscardedFiles), and a
+	// snapshot with a different one is rejected with [ErrVersion], so a program that is updated or
+	// rolled back never misreads its entries. [LoadFromFile] accepts only the default, 0.
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more entries. Values that the policy would drop are
@@ -139,10 +135,9 @@ type Options struct {
 	// are if fewer than about 16,000 of them fit.
 	Compressor Compressor
 
-	// ExpectedEntries is the approximate number of entries that the cache will hold, or 0, the
-	// default, if it is unknown. The index has room for that many from the first Set on instead of
-	// growing in steps. A number that is too high takes memory from the entries, up to a sixth of
-	// MaxBytes.
+	// ExpectedEntries is the approximate number of entries that the cache will hold; 0, the default,
+	// means unknown. The index has room for that many from the first Set on instead of growing in
+	// steps. Overestimating wastes memory, up to a sixth of MaxBytes.
 	ExpectedEntries int
 }
 
@@ -228,7 +223,8 @@ func nameOf(value int, names ...string) string {
 	return "unknown"
 }
 
-// HugePages determines when a cache asks the operating system for large pages.
+// HugePages determines when a cache asks the operating system for large pages
+// ([Options].HugePages).
 type HugePages uint8
 
 const (
@@ -249,8 +245,8 @@ func (h HugePages) String() string { return nameOf(int(h), "when full", "off", "
 
 // Compressor compresses the cold part of a cache ([Options].Compressor). Packages compress/s2 and
 // compress/zstd provide one each. The methods are called while no lock is held, possibly by several
-// goroutines at once. A Compressor that returns an error, panics or returns wrong bytes affects at
-// most the entry being processed: it is kept uncompressed, or becomes a miss.
+// goroutines at once. If one returns an error, panics or returns wrong bytes, the entry being
+// processed is kept uncompressed, or becomes a miss.
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. Values compressed by one Compressor can
 	// be decompressed by another only if both have the same ID. A cache that opens a file whose
@@ -263,14 +259,13 @@ type Compressor interface {
 	BuildDict(samples [][]byte) []byte
 
 	// WithDict returns a compressor of values that uses a dictionary that BuildDict returned, possibly
-	// in another process; nil means no dictionary. A cache uses at most 16 such compressors, one of
-	// them without a dictionary.
+	// in another process; nil means no dictionary. A cache uses at most 16, one of them without a
+	// dictionary.
 	WithDict(dict []byte) (ValueCompressor, error)
 }
 
-// ValueCompressor compresses and decompresses single values. Both methods append to dst, as the
-// built-in append does, must neither keep nor modify src, and are called by several goroutines at
-// once.
+// ValueCompressor compresses and decompresses single values. Both methods append to dst, must
+// neither keep nor modify src, and are called by several goroutines at once.
 type ValueCompressor interface {
 	// Compress appends the compressed form of src to dst and returns the extended slice. The cache
 	// keeps it if the record becomes at least an eighth smaller.
@@ -289,29 +284,19 @@ type Removal struct {
 	Reason     RemovalReason
 }
 
-// RemovalReason is the reason why an entry was removed from the cache: see [Options].OnRemove.
+// RemovalReason is the reason why an entry was removed.
 type RemovalReason uint8
 
 // The reasons for removing an entry.
 const (
-	// The entry was evicted to make room.
-	RemovedEvicted RemovalReason = RemovalReason(store.Evicted)
-
-	// It had expired, perhaps long before its memory was needed.
-	RemovedExpired RemovalReason = RemovalReason(store.Expired)
-
-	// It was deleted: by a call, by a negative TTL, by a load that found no value, or with its
-	// namespace.
-	RemovedDeleted RemovalReason = RemovalReason(store.Deleted)
-
-	// Its value was replaced by another one, or removed by a Set that failed.
-	RemovedReplaced RemovalReason = RemovalReason(store.Replaced)
-
-	// Reset of the whole cache removed it.
-	RemovedReset RemovalReason = RemovalReason(store.Dropped)
+	RemovedEvicted  RemovalReason = RemovalReason(store.Evicted)  // to make room
+	RemovedExpired  RemovalReason = RemovalReason(store.Expired)  // perhaps long ago
+	RemovedDeleted  RemovalReason = RemovalReason(store.Deleted)  // also with its namespace
+	RemovedReplaced RemovalReason = RemovalReason(store.Replaced) // also by a Set that failed
+	RemovedReset    RemovalReason = RemovalReason(store.Dropped)  // by Reset of the whole cache
 )
 
-// String returns the reason in one word: evicted, expired, deleted, replaced or reset.
+// String returns evicted, expired, deleted, replaced or reset.
 func (r RemovalReason) String() string {
 	return nameOf(int(r), "unknown", "evicted", "expired", "deleted", "replaced", "reset")
 }

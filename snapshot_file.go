@@ -126,7 +126,7 @@ func (c *engine) salvage(s *snapshot.Contents, t terms) error {
 // out. The wall clocks tell how much time has passed; within the boot of the machine that saved the
 // snapshot, it is at least what the clock of the boot tells. Entries with an expiry are left out if
 // the wall clock is earlier than at the save, or if that of the saving machine was not set (before
-// 2025). The only counter that includes loaded entries is [SnapshotStats].RestoredEntries.
+// 2025). The only counter that includes loaded entries is [Stats].RestoredEntries.
 //
 // The error is [ErrCorrupt] for any defect of the file, and names the file, the offset and the
 // defect; [ErrVersion] if a newer version of this package has written it, or its [Options].Version

@@ -32,7 +32,7 @@ type Key interface {
 // Codec encodes and decodes values of type V for a [Typed] view. Package
 // [github.com/ringcache/ringcache/codec] has codecs for JSON, for types that encode themselves, for
 // strings and byte slices, and for a pair of functions; its Memo avoids decoding on frequent hits.
-// The goroutines that use the view call both methods concurrently, while no lock is held.
+// Both methods are called concurrently, and while no lock is held.
 type Codec[V any] interface {
 	// Append appends the encoding of v to dst and returns the extended slice, like the built-in
 	// append. It must not keep dst. If it returns an error, nothing is stored.
@@ -44,22 +44,22 @@ type Codec[V any] interface {
 	Decode(data []byte) (V, error)
 }
 
-// TypedOptions are the settings of a [Typed] view. The zero value is the default.
+// TypedOptions are the settings of a [Typed] view.
 type TypedOptions struct {
-	// Prefix begins every key of the view, so that several views, or a view and other code, can share
-	// a cache. It must not be the beginning of another view's prefix: end it with a byte that occurs
-	// nowhere else in a prefix, as in "user:". Its bytes are stored with every entry.
+	// Prefix begins every key of the view, and is stored with it, so that several views, or a view and
+	// other code, can share a cache. It must not be the beginning of another view's prefix: end it
+	// with a byte that occurs nowhere else in a prefix, as in "user:".
 	Prefix string
 }
 
 // Typed is a view of a [Cache] with keys of type K and values of type V, which a [Codec] encodes.
 // It holds no entries itself: any number of views, and the cache's own methods, may use the same
-// cache. It is made by [NewTyped], keeps its cache reachable, and is safe for concurrent use if its
-// codec is. No lock is held while a codec runs.
+// cache. It keeps its cache reachable, and is safe for concurrent use if its codec is. No lock is
+// held while a codec runs.
 //
-// Methods behave like the [Cache] methods of the same name. Methods that store may also return
-// [ErrEncode], with the codec's own error; methods that read, [ErrDecode], with the codec's error
-// and the key, truncated to 64 bytes.
+// Methods behave like the [Cache] methods of the same name. Those that store may also return
+// [ErrEncode], those that read [ErrDecode], each with the codec's own error. Calls do not allocate,
+// within the limits that [Typed.Set] states, unless the codec does.
 type Typed[K Key, V any] struct {
 	cache  *Cache
 	prefix string
@@ -70,14 +70,14 @@ type Typed[K Key, V any] struct {
 	entries sync.Pool // of *Entry[V], for Update
 }
 
-// NewTyped returns a view of a cache, which may be a namespace, for keys of type K and values of
-// type V, which codec encodes. K must be given explicitly; the other types are inferred:
+// NewTyped returns a view of a cache, which may be a namespace. K must be given explicitly; the
+// other types are inferred:
 //
 //	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
-// Calls on a view count in the statistics of its cache, and its Reset removes the entries of the
-// view. NewTyped panics if the cache or the codec is nil.
+// Calls on a view count in the statistics of its cache, and the cache's Reset removes the entries
+// of the view. NewTyped panics if the cache or the codec is nil.
 func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, V] {
 	if c == nil || codec == nil {
 		panic("ringcache: make typed view: cache or codec is nil")
@@ -90,25 +90,23 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 	return t
 }
 
-// Get returns the value of key and true, or the zero value and false if key is absent. If the codec
-// cannot decode the entry, the error is [ErrDecode]: the bytes may be from an older version of the
-// program, or from a view that should have a different prefix. The entry stays until it is set
-// again; in [Stats] it is a hit.
-//
-// Get does not allocate, within the limits that [Typed.Set] states.
+// Get returns the value of key and true, or the zero value and false if key is absent. [ErrDecode]
+// means that the bytes are from an older version of the program, or from a view that should have a
+// different prefix. The entry stays until it is set again; in [Stats] it is a hit.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("get", key, getMode)
 	return v, ok, err
 }
 
-// Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor for the eviction policy.
+// Peek is [Typed.Get] that counts neither in [Stats] nor for the eviction policy, like
+// [Cache.Peek].
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("peek", key, withValue)
 	return v, ok, err
 }
 
-// GetWithTTL is [Cache.GetWithTTL]: a [Typed.Get] that also returns the remaining time to live of
-// the entry, which is 0 if it never expires, is absent, or cannot be decoded.
+// GetWithTTL is [Typed.Get] that also returns the remaining time to live: 0 if the entry never
+// expires, is absent, or cannot be decoded.
 func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
 	v, expiry, ok, err := t.look("get", key, getMode)
 	if ok {
@@ -142,14 +140,14 @@ func (t *Typed[K, V]) look(
 	return v, expiry, ok && err == nil, err
 }
 
-// Has is [Cache.Has]: it reports whether key is present, even if its value cannot be decoded.
+// Has reports whether key is present, even if its value cannot be decoded.
 func (t *Typed[K, V]) Has(key K) bool {
 	var room [stackKey]byte
 	return t.cache.Has(t.key(room[:0], key))
 }
 
-// TTL is [Cache.TTL]: it returns the remaining time to live of key's entry, and whether key is
-// present.
+// TTL returns the remaining time to live of key's entry, and whether key is present, like
+// [Cache.TTL].
 func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
 	var room [stackKey]byte
 	return t.cache.TTL(t.key(room[:0], key))
@@ -189,7 +187,8 @@ func (t *Typed[K, V]) decodeEntry(k []byte, h uint64, data []byte) (V, error) {
 
 // decodeError returns the error of an entry that cannot be decoded.
 func (t *Typed[K, V]) decodeError(prefix string, key K, data []byte, err error) error {
-	return fmt.Errorf("%sentry %s of %d bytes: %w: %w", prefix, t.quote(key), len(data), ErrDecode, err)
+	return fmt.Errorf("%sentry %s of %d bytes: %w: %w",
+		prefix, t.quote(key), len(data), ErrDecode, err)
 }
 
 // recall returns the remembered value of k's entry, whose hash is h, if the entry is unchanged
@@ -209,8 +208,9 @@ func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, expiry uint32, ok bool) {
 	return t.memo.Hit(e), id.expiry, true
 }
 
-// bind lets recall find e, the value of k's entry. The bytes are read after the identity: if a write
-// came in between, they are those of another identity, and recall never finds them by this one.
+// bind lets recall find e, the value of k's entry. The bytes are read after the identity: if a
+// write came in between, they are those of another identity, and recall never finds them by this
+// one.
 func (t *Typed[K, V]) bind(e *memo.Entry[V], k []byte, h uint64) {
 	c := t.cache
 	id := c.identify(k, h).EntryID
@@ -241,11 +241,10 @@ func (t *Typed[K, V]) quote(key K) string {
 	}
 }
 
-// GetBatch is [Cache.GetBatch]: it looks up keys and sets vals[i] to the value of keys[i] and
-// found[i] to true, or to the zero value and false on a miss. It returns the number of values
-// found. Keys may repeat. A value that cannot be decoded is not found, but all others are, and the
-// error is that of the first such key, with its index. GetBatch panics if vals or found is shorter
-// than keys. It does not allocate for a key, within the limits that [Typed.Set] states.
+// GetBatch looks up keys like [Cache.GetBatch]: it sets vals[i] to the value of keys[i] and
+// found[i] to true, or to the zero value and false. A value that cannot be decoded is not found,
+// and the error is that of the first such key, with its index. GetBatch panics if vals or found is
+// shorter than keys.
 func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
 	mustFit("get batch", len(keys), len(vals), len(found))
 	var bl lookups
@@ -290,10 +289,9 @@ func (t *Typed[K, V]) keysOf(s *scratch.Buffer, room [][]byte, keys []K) [][]byt
 }
 
 // All returns an iterator over the entries of the view, with keys and values that the body may
-// keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache. An
-// entry belongs to the view if its key consists of the view's prefix and the bytes of a K, of the
-// right length for an integer. Entries that cannot be decoded are skipped: they may belong to other
-// users of the cache.
+// keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache:
+// those with the view's prefix and the bytes of a K, of the right length for an integer, are the
+// view's. Entries that cannot be decoded are skipped: they may belong to other users of the cache.
 func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(key K, v V) bool) {
 		mustBeFunc("All", yield != nil)
@@ -304,8 +302,7 @@ func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Keys is [Typed.All] without the values, which it does not decode: it also yields the keys of
-// values that cannot be decoded.
+// Keys is [Typed.All] without the values, which it does not decode.
 func (t *Typed[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(key K) bool) {
 		mustBeFunc("Keys", yield != nil)

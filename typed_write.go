@@ -13,16 +13,15 @@ import (
 // removed.
 
 // Set stores v under key, replacing an older value of key. The cache keeps the encoding of v and no
-// reference to v itself. Set returns [ErrEncode], with the codec's own error, if the codec cannot
-// encode v, and the errors of [Cache.Set]. Whatever the error, an older value of key is gone.
+// reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then an older value of key
+// is gone.
 //
-// Set itself does not allocate: it encodes into a buffer that later calls reuse. It does allocate
-// for an encoding of more than 1 MB, and for a key of more than 128 bytes together with its prefix
-// and the 8 bytes of a namespace; a string or byte slice that has neither may have any length.
+// Set itself does not allocate, except for an encoding of more than 1 MB, and for a key of more
+// than 128 bytes together with its prefix and the 8 bytes of a namespace; a string or byte slice
+// that has neither may have any length.
 func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
 
-// SetWithTTL is [Cache.SetWithTTL]: a [Typed.Set] of an entry that expires after ttl, or never if
-// ttl is 0.
+// SetWithTTL is [Typed.Set] with the TTL of [Cache.SetWithTTL].
 func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
 	return t.setFor(key, v, withTTL(ttl))
 }
@@ -41,9 +40,9 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	return t.cache.setFor(k, data, l)
 }
 
-// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.SetWithTTL] if key is absent. If key is present, it
-// returns the existing value and false. If that value cannot be decoded, the entry stays, and the
-// error is [ErrDecode]; if v cannot be encoded, the error is [ErrEncode] and nothing changes.
+// SetIfAbsent is [Typed.SetWithTTL] if key is absent. If key is present, it returns the existing
+// value and false, and [ErrDecode] if that cannot be decoded. If v cannot be encoded, nothing
+// changes.
 func (t *Typed[K, V]) SetIfAbsent(
 	key K, v V, ttl time.Duration,
 ) (was V, stored bool, err error) {
@@ -63,8 +62,8 @@ func (t *Typed[K, V]) SetIfAbsent(
 	return was, stored, err
 }
 
-// CompareAndSwap is [Cache.CompareAndSwap]: a [Typed.Set] of new if the value of key has the same
-// encoding as old. If either cannot be encoded, the error is [ErrEncode] and nothing changes.
+// CompareAndSwap is [Typed.Set] of new if the value of key has the same encoding as old. If either
+// cannot be encoded, nothing changes.
 func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
 	var room [stackKey]byte
 	s, before := scratch.Get(), scratch.Get()
@@ -81,8 +80,8 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 	return t.cache.CompareAndSwap(t.key(room[:0], key), was, data)
 }
 
-// SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless the value of key has the same encoding
-// as v. It reports whether it changed the value.
+// SetIfChanged is [Typed.Set] unless the value of key has the same encoding as v. It reports
+// whether it stored v.
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	var room [stackKey]byte
 	k := t.key(room[:0], key)
@@ -96,14 +95,14 @@ func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	return t.cache.SetIfChanged(k, data)
 }
 
-// Del is [Cache.Del]: it removes key and reports whether it was present.
+// Del removes key and reports whether it was present.
 func (t *Typed[K, V]) Del(key K) bool {
 	var room [stackKey]byte
 	return t.cache.Del(t.key(room[:0], key))
 }
 
-// GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was present.
-// If the value cannot be decoded, key is removed, ok is false, and the error is [ErrDecode].
+// GetAndDel removes key, and returns its value and whether it was present. If the value cannot be
+// decoded, key is removed nevertheless, ok is false, and the error is [ErrDecode].
 func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	var room [stackKey]byte
 	s := scratch.Get()
@@ -114,16 +113,16 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	return v, ok && err == nil, err
 }
 
-// Touch is [Cache.Touch]: it sets the TTL of key's entry, starting now, and reports whether key was
-// present.
+// Touch sets the TTL of key's entry, starting now, and reports whether key was present, like
+// [Cache.Touch].
 func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	var room [stackKey]byte
 	return t.cache.Touch(t.key(room[:0], key), ttl)
 }
 
-// Update is [Cache.Update]: fn decides what becomes of the entry of key. If its value cannot be
-// decoded, fn is not called and the error is [ErrDecode]; if the value that fn sets cannot be
-// encoded, the error is [ErrEncode]. In both cases nothing changes.
+// Update lets fn decide what becomes of the entry of key, like [Cache.Update]. If its value cannot
+// be decoded, fn is not called. Then, or if the value that fn sets cannot be encoded, nothing
+// changes.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
 	var room [stackKey]byte
@@ -170,16 +169,14 @@ func (t *Typed[K, V]) append(dst []byte, v V) ([]byte, error) {
 	return data, nil
 }
 
-// SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, like calls to
-// [Typed.Set] in that order. It tries all entries even if some fail, and returns the first error,
-// with its index. SetBatch panics if vals is shorter than keys. It does not allocate for a key,
-// within the limits that Set states.
+// SetBatch stores vals[i] under keys[i] for each i, like [Cache.SetBatch]. It tries all entries
+// even if some fail, and returns the first error, with its index. It panics if vals is shorter than
+// keys.
 func (t *Typed[K, V]) SetBatch(keys []K, vals []V) error {
 	return t.setBatch(keys, vals, byOptions)
 }
 
-// SetBatchWithTTL is [Cache.SetBatchWithTTL]: a [Typed.SetBatch] of entries that expire after ttl,
-// or never if ttl is 0.
+// SetBatchWithTTL is [Typed.SetBatch] with the TTL of [Cache.SetWithTTL] for all entries.
 func (t *Typed[K, V]) SetBatchWithTTL(keys []K, vals []V, ttl time.Duration) error {
 	return t.setBatch(keys, vals, withTTL(ttl))
 }
@@ -228,13 +225,12 @@ func (t *Typed[K, V]) encodeBlock(
 	return n, nil
 }
 
-// GetOrLoad is [Cache.GetOrLoad]: it returns the value of key, and loads it if it is absent, once
-// for all concurrent callers. An entry that cannot be decoded is removed, and its key loaded.
+// GetOrLoad returns the value of key, and loads it if it is absent, once for all concurrent
+// callers, like [Cache.GetOrLoad]. An entry that cannot be decoded is removed, and its key loaded.
 //
-// The errors are those of Cache.GetOrLoad. If the codec cannot encode the loaded value, all waiting
-// callers get [ErrEncode]; if it cannot decode the encoding of that value, or an expired value
-// returned in its place ([Options].StaleIfError), they get [ErrDecode]. With an error, the value is
-// the zero value. A hit does not allocate, within the limits that [Typed.Set] states.
+// If the loaded value cannot be encoded, all waiting callers get [ErrEncode]; if its encoding, or
+// that of an expired value in its place ([Options].StaleIfError), cannot be decoded, [ErrDecode].
+// With an error, the value is the zero value.
 func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {
@@ -292,7 +288,7 @@ func (t *Typed[K, V]) discard(k []byte, h uint64) {
 
 // GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]. found[i] is
 // false if keys[i] has no value or has failed; a failed key is listed in err, which is then a
-// [*BatchError]. As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded.
+// [*BatchError]. An entry that cannot be decoded is removed and loaded.
 func (t *Typed[K, V]) GetOrLoadBatch(
 	ctx context.Context, keys []K, vals []V, found []bool, load BatchLoadFunc[K, V],
 ) (hits int, err error) {
