@@ -3,7 +3,6 @@ package ringcache
 import (
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,10 +18,12 @@ import (
 // misses to overlap, few enough for the lines to stay in L1.
 const batchSize = 32
 
-// mustFit panics if vals is shorter than keys.
-func mustFit(verb string, keys, vals [][]byte) {
-	if len(vals) < len(keys) {
-		panic(fmt.Sprintf("ringcache: %s: %d vals for %d keys", verb, len(vals), len(keys)))
+// mustFit panics if a slice beside the keys is shorter than they are.
+func mustFit(verb string, keys int, beside ...int) {
+	for _, n := range beside {
+		if n < keys {
+			panic(fmt.Sprintf("ringcache: %s: a slice of %d for %d keys", verb, n, keys))
+		}
 	}
 }
 
@@ -31,52 +32,49 @@ func mustFit(verb string, keys, vals [][]byte) {
 // value is not nil. It returns the extended slice and the number of hits. Keys may repeat, and must
 // not alias dst. GetBatch panics if vals is shorter than keys.
 //
-// The processor fetches many keys in parallel, so in a cache that does not fit in the CPU cache a
-// key takes a fraction of the time of a Get. GetBatch does not allocate if dst has room for all
-// values.
+// It reads memory for many keys in parallel, so in a cache that does not fit in the CPU cache a key
+// takes a fraction of the time of a Get. It does not allocate if dst has room for all values.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
-	mustFit("get batch", keys, vals)
-	from, room := len(dst), cap(dst)
+	mustFit("get batch", len(keys), len(vals))
+	from, before := len(dst), cap(dst)
 	var bl lookups
-	b := c.block()
-	defer b.release()
+	var room [batchSize][]byte
+	s := scratch.Get()
+	defer s.Release()
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
 		var found int
-		dst, found = c.getBlock(&bl, dst, c.keysOf(b, keys[i:end]), vals[i:end])
+		dst, found = c.getBlock(&bl, dst, c.keysOf(s, room[:0], keys[i:end]), vals[i:end])
 		hits += found
 	}
 	c.lookedFor(len(keys), hits)
-	if cap(dst) != room {
+	if cap(dst) != before {
 		rebase(dst[from:], vals[:len(keys)])
 	}
 	return dst, hits
 }
 
 // SetBatch stores vals[i] under keys[i] for each i, like calls to [Cache.Set] in that order, but
-// fetches the keys' parts of the index and the records to be replaced in parallel. It tries all
-// entries even if some fail, and returns the first error, with its index. It ignores surplus
-// values, and panics if vals is shorter than keys.
-//
-// SetBatch allocates only where Set does, and for an error. It locks one bucket at a time,
-// separately for each key, so other goroutines may see a part of the batch.
+// reads memory for many keys in parallel. It tries all entries even if some fail, and returns the
+// first error, with its index. It panics if vals is shorter than keys. It allocates only where Set
+// does, and locks one bucket at a time, separately for each key.
 func (c *Cache) SetBatch(keys, vals [][]byte) error { return c.setBatch(keys, vals, byOptions) }
 
-// SetBatchWithTTL is [Cache.SetBatch] with the TTL of [Cache.SetWithTTL], the same for all entries,
-// like calls to SetWithTTL in the order of the keys.
+// SetBatchWithTTL is [Cache.SetBatch] with the TTL of [Cache.SetWithTTL] for all entries.
 func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
 	return c.setBatch(keys, vals, withTTL(ttl))
 }
 
 func (c *Cache) setBatch(keys, vals [][]byte, l lifetime) error {
-	mustFit("set batch", keys, vals)
+	mustFit("set batch", len(keys), len(vals))
 	c.wrote(len(keys))
-	b := c.block()
-	defer b.release()
+	var room [batchSize][]byte
+	s := scratch.Get()
+	defer s.Release()
 	var first error
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
-		at, err := c.setBlock(c.keysOf(b, keys[i:end]), vals[i:end], l)
+		at, err := c.setBlock(c.keysOf(s, room[:0], keys[i:end]), vals[i:end], l)
 		if err != nil && first == nil {
 			first = batchError(i+at, err)
 		}
@@ -225,73 +223,17 @@ func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) 
 	return at, first
 }
 
-// block holds the keys and values that a view makes for a part of a batch.
-type block struct {
-	keys, vals         [batchSize][]byte
-	keyRoom, valueRoom joined
-}
-
-var blocks = sync.Pool{New: func() any { return new(block) }}
-
-// reset empties the block for the next part.
-func (b *block) reset() {
-	b.keyRoom.reset()
-	b.valueRoom.reset()
-}
-
-// release returns the block to the pool, without any data of this caller. b may be nil.
-func (b *block) release() {
-	if b == nil {
-		return
-	}
-	b.reset()
-	clear(b.keys[:])
-	clear(b.vals[:])
-	blocks.Put(b)
-}
-
-// keysOf returns the engine's keys for at most batchSize keys.
-func (c *Cache) keysOf(b *block, keys [][]byte) [][]byte {
-	if b == nil {
+// keysOf returns the engine's keys for some keys, which are those in the whole cache. It appends
+// them to room, and their bytes to s.
+func (c *Cache) keysOf(s *scratch.Buffer, room, keys [][]byte) [][]byte {
+	if c.space == nil {
 		return keys
 	}
-	b.reset()
-	for i, k := range keys {
-		b.keys[i] = b.keyRoom.took(append(c.start(b.keyRoom.next()), k...))
+	s.Bytes = s.Bytes[:0]
+	for _, k := range keys {
+		from := len(s.Bytes)
+		s.Bytes = append(c.start(s.Bytes), k...)
+		room = append(room, s.Bytes[from:]) // valid even if s moves
 	}
-	return b.keys[:len(keys)]
-}
-
-// block returns room for keysOf, or nil if the engine has the same keys.
-func (c *Cache) block() *block {
-	if c.space == nil {
-		return nil
-	}
-	return blocks.Get().(*block)
-}
-
-// joined is a buffer of consecutive slices. A slice that does not fit is allocated elsewhere, and
-// after the next reset the buffer has room for slices like it.
-type joined struct {
-	buf  []byte
-	used int // bytes of all slices, inside the buffer or not
-}
-
-// next returns the free part of the buffer, to which the next slice is to be appended.
-func (p *joined) next() []byte {
-	at := min(p.used, cap(p.buf))
-	return p.buf[at:at:cap(p.buf)]
-}
-
-// took returns b, after removing its bytes from the free part.
-func (p *joined) took(b []byte) []byte {
-	p.used += len(b)
-	return b
-}
-
-func (p *joined) reset() {
-	if p.used > cap(p.buf) && p.used <= scratch.Most {
-		p.buf = make([]byte, 0, min(2*p.used, scratch.Most))
-	}
-	p.used = 0
+	return room
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -15,9 +14,8 @@ import (
 
 // Cache is a cache of byte slices whose memory is outside the Go heap. It is made by [New] or
 // [NewWithOptions], must not be copied, and is safe for concurrent use by any number of goroutines.
-// Operations on one key take amortized constant time, apart from copying keys and values. When a
-// Cache becomes unreachable, the garbage collector releases its memory; [Cache.Close] does so at
-// once.
+// Operations on one key take amortized constant time, apart from copying keys and values. A Cache
+// that becomes unreachable releases its memory when it is collected; [Cache.Close] does so at once.
 type Cache struct {
 	*engine
 	space *space // the namespace; nil: the whole cache
@@ -28,10 +26,12 @@ type engine struct {
 	buckets  []bucket // their array keeps the memory mapped, and begins on a cache line
 	counters stripe.Counters
 	shared   *store.Shared
-	number   uint64 // of the cache, in this process
-	mask     uint64 // mask of the hash bits that choose a bucket
-	bits     uint8  // number of those bits
-	settings
+	number   uint64         // of the cache, in this process
+	mask     uint64         // mask of the hash bits that choose a bucket
+	bits     uint8          // number of those bits
+	least    int            // the least bound
+	machine  *clock.Machine // the source of times
+	options  Options        // the result of Cache.Options, except for the bound
 
 	pauses    *singleflight.Pauses // of failed refreshes; nil without Options.RefreshAhead
 	refusals  refusals
@@ -40,22 +40,6 @@ type engine struct {
 	spaces    spaces
 	sizing    sizing
 	arena     arena
-	options   Options // the result of Cache.Options, except for the bound
-}
-
-// settings are the Options that a Cache keeps.
-type settings struct {
-	ttl       time.Duration // of entries stored without one; 0: they do not expire
-	jitter    float64       // Options.TTLJitter
-	stale     time.Duration // Options.StaleIfError
-	idle      time.Duration // Options.ExpireAfterAccess
-	ahead     time.Duration // Options.RefreshAhead
-	timeout   time.Duration // Options.RefreshTimeout
-	hugePages HugePages
-	least     int    // the least bound
-	version   uint64 // Options.Version
-	onRemove  func(Removal)
-	machine   *clock.Machine // the source of times
 }
 
 // loadCounts are the counters of loads in Stats.
@@ -105,7 +89,6 @@ type loaded = Loaded[[]byte]
 type load struct {
 	loaded
 	panicked *LoadPanic
-	kind     record.Kind // of a record with the value
 }
 
 // failed reports whether the load ended with a panic or an error other than ErrAbsent.
@@ -190,6 +173,6 @@ func (c *engine) notifyDeferred(w *write) {
 			}
 			e.Value = v
 		}
-		c.onRemove(Removal{e.Namespace, e.Key, e.Value, RemovalReason(e.Reason)})
+		c.options.OnRemove(Removal{e.Namespace, e.Key, e.Value, RemovalReason(e.Reason)})
 	}
 }

@@ -285,7 +285,7 @@ func TestNew_HugePagesAreOfAKnownKind(t *testing.T) {
 	}
 	_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes, HugePages: 3})
 	require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
-	require.ErrorContains(t, err, "HugePages is HugePages(3), must be when full, off or at once")
+	require.ErrorContains(t, err, "HugePages is 3, must be when full, off or at once")
 }
 
 // ---- Set

@@ -13,11 +13,11 @@ import (
 
 // SetIfAbsent is [Cache.SetWithTTL] if k is absent. If k is present, it appends the value of k to
 // dst and returns the extended slice and false; otherwise it returns dst unchanged. If the entry is
-// a lock, dst receives the owner's token; if it is an idempotency key, the first call's result.
+// a lock, dst receives the owner's token; if it is an idempotency key, the first call's result. An
+// existing entry keeps its expiry.
 //
-// An existing entry keeps its expiry, whatever ttl is; finding it counts as a read for the eviction
-// policy. SetIfAbsent counts in [Stats] as a Set in both cases, and does not allocate if dst has
-// room for the value.
+// SetIfAbsent counts in [Stats] as a Set in both cases, and an entry that it finds counts as read
+// for the eviction policy. It does not allocate if dst has room for the value.
 func (c *Cache) SetIfAbsent(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
@@ -42,7 +42,7 @@ func (c *Cache) setIfAbsent(
 // SetIfChanged is [Cache.Set] unless v is already the value of k, and reports whether it stored v.
 // The entry keeps its expiry; a new one gets [Options].TTL. An equal value is not written again: it
 // needs no room, evicts nothing, and keeps its age. An existing entry counts as read for the
-// eviction policy. SetIfChanged counts in [Stats] as a Set in both cases.
+// eviction policy, and the call in [Stats] as a Set.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, v, store.Replaced)
@@ -52,10 +52,9 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 }
 
 // CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it stored new.
-// If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps its
-// expiry, and counts as read for the eviction policy. (Room for a large value is made first; if
-// that evicts k itself, nothing is stored.) CompareAndSwap counts in [Stats] as a Set in both
-// cases.
+// If k is absent, it stores nothing; a nil old is the same as an empty one. (Room for a large value
+// is made first; if that evicts k itself, nothing is stored.) The entry keeps its expiry, and
+// counts as read for the eviction policy, and the call in [Stats] as a Set.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, new, store.Replaced)
@@ -73,9 +72,9 @@ func (w *write) met(err error) (bool, error) {
 	return err == nil && !w.unstored, err
 }
 
-// Entry is the entry of a key as [Cache.Update] or [Typed.Update] found it, and what becomes of it:
-// the last call of Set, SetWithTTL or Del decides, and without one nothing changes. It is valid
-// until the function that received it returns.
+// Entry is the entry of a key as [Cache.Update] or [Typed.Update] found it. The last call of Set,
+// SetWithTTL or Del decides what becomes of it, and without one nothing changes. It is valid until
+// the function that received it returns.
 type Entry[V any] struct {
 	Value   V             // a copy, which the function may modify; the zero value if Present is false
 	TTL     time.Duration // the remaining time to live; 0 if the entry never expires, or is absent
@@ -117,8 +116,7 @@ func (e *Entry[V]) found(v V, ttl time.Duration, ok bool) {
 // Update lets fn decide what becomes of the entry of k, in one atomic step: fn sees a copy of the
 // value, the time to live and whether k is present, and calls [Entry.Set], [Entry.SetWithTTL] or
 // [Entry.Del], or nothing to leave the entry as it is. If another call changes the value or the
-// expiry meanwhile, fn is called again with the new ones: only its last call takes effect. No lock
-// is held while it runs.
+// expiry meanwhile, fn is called again with the new ones. No lock is held while it runs.
 //
 // An existing entry counts as read for the eviction policy. Limits and errors are those of
 // [Cache.SetWithTTL]: after an error, k is absent. Update counts in [Stats] as the Set or Del that
@@ -206,8 +204,8 @@ func (w *write) expect(old []byte, expiry uint32, ok bool) {
 
 // GetAndDel removes k, appends its value to dst, and returns the extended slice and true. If k is
 // absent, it returns dst unchanged and false. Of several concurrent calls, exactly one gets the
-// value. The bytes belong to the caller. GetAndDel does not allocate if dst has room for the value.
-// It locks one bucket, and counts in [Stats] as a Del, not as a lookup.
+// value. The bytes belong to the caller. It does not allocate if dst has room for the value, locks
+// one bucket, and counts in [Stats] as a Del, not as a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Deleted)

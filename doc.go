@@ -1,7 +1,7 @@
 // Package ringcache implements an in-process byte cache that stores its entries outside the Go
-// heap. The program sets a bound on the memory for keys, values and the index over them, and the
-// garbage collector never scans that memory. The package is meant for programs that hold so many
-// small entries that garbage collection becomes slow, and that must stay within a memory limit.
+// heap. You set a bound on the memory for keys, values and their index, and the garbage collector
+// never scans that memory. Use it when a program holds so many small entries that garbage
+// collection becomes slow, and must stay within a memory limit.
 //
 //	cache := ringcache.New(256 << 20) // at most 256 MB, index included
 //	defer cache.Close()
@@ -16,36 +16,30 @@
 //
 // An entry stays until its key is set again or deleted, it expires ([Cache.SetWithTTL]), the cache
 // or its namespace is reset, or the cache needs its memory, which can happen to any entry at any
-// time. By default, entries that are read stay longer; [PolicyFIFO] evicts by age alone. The exact
-// eviction order is not part of the contract. Keys are compared in full, so a hit always returns
-// exactly the bytes of one Set of that key. After a Set that returned nil, a Get of the key finds
-// the value as long as the entry stays. Every call that may need room can evict entries: Set,
-// Touch, the atomic writes below, a load, reading a snapshot, Resize, and a lookup that finds its
-// entry in the cold part, which holds compressed entries ([Options].Compressor).
+// time. Entries that are read stay longer, unless you choose [PolicyFIFO]; don't rely on the exact
+// order. Every call that may need room can evict entries: Set, Touch, the atomic writes below, a
+// load, reading a snapshot, Resize, and a lookup in the cold part ([Options].Compressor). Keys are
+// compared in full, so a hit returns exactly the bytes of one Set of that key.
 //
-// Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one, and
-// an empty value is distinct from a miss. A key has at most 65,535 bytes, and a value at most 1/16
-// of MaxBytes, but never more than 4 GB. A [Typed] view has keys and values of a program's own
-// types. A namespace ([Cache.Namespace]) is a Cache that shares the memory of another one.
+// Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one; an
+// empty value isn't a miss. A key has at most 65,535 bytes, and a value at most 1/16 of MaxBytes,
+// but never more than 4 GB. A [Typed] view has keys and values of your own types. A namespace
+// ([Cache.Namespace]) is a Cache that shares the memory of another one.
 //
 // # Times to live
 //
-// The same rules apply to every time to live (TTL): to the argument of SetWithTTL, SetBatchWithTTL,
-// SetIfAbsent, Touch and [Entry.SetWithTTL], to the result of a load ([LoadFunc]), and to
-// [Options].TTL.
+// The same rules apply to every time to live (TTL): the argument of SetWithTTL, SetBatchWithTTL,
+// SetIfAbsent, Touch and [Entry.SetWithTTL], the result of a load ([LoadFunc]), and [Options].TTL.
 //
 //   - An entry can be read for at most its TTL, unless Options.StaleIfError is set. The clock is
-//     monotonic and counts in ticks of 100 ms: an entry expires on time or up to one tick early,
-//     never late.
-//   - An argument of 0 means that the entry never expires, and TTL and GetWithTTL return 0 for it.
-//     In a field, or returned by a load, 0 means unset: without Options.TTL entries never expire,
-//     and a loaded entry gets Options.TTL.
-//   - A negative TTL means that the entry has already expired. Nothing is stored, an older entry of
-//     the key is removed, and the call returns no error. (SetIfAbsent uses its TTL only for a new
-//     entry.)
-//   - A TTL between 0 and one tick is too short to be honored. It is usually a number without a
-//     unit: 60 means 60 ns. It has the effect of a negative one, and methods that return an error
-//     return [ErrTTLTooShort].
+//     monotonic and counts in ticks of 100 ms: an entry expires up to one tick early, never late.
+//   - As an argument, 0 means that the entry never expires, and TTL and GetWithTTL return 0 for it.
+//     In a field or from a load, 0 means unset: a loaded entry gets Options.TTL, and without that
+//     entries never expire.
+//   - With a negative TTL nothing is stored, an older entry of the key is removed, and there is no
+//     error. (SetIfAbsent uses its TTL only for a new entry.)
+//   - A TTL between 0 and one tick is too short, and usually a number without a unit: 60 means 60
+//     ns. It acts like a negative one, but methods that return an error return [ErrTTLTooShort].
 //   - An entry that would expire 13 years or more after the cache was made never expires.
 //
 // With [Options].ExpireAfterAccess, an entry also expires when it has been neither read nor written
@@ -56,53 +50,50 @@
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update] and
 // [Cache.GetAndDel] are atomic for their key. Those that modify an existing entry count as a read
 // and keep its expiry, unless Update sets another one; a new entry gets [Options].TTL, or the TTL
-// that it is given. A cache may drop an entry between any two calls, so do not keep anything in it
-// that must not be lost: a lock may be lost early, and a counter may start again.
+// that it is given. An entry may be evicted between any two calls: a lock may be lost early, and a
+// counter may start again.
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
-// at a time, and all callers that miss on the key wait for it, no longer than until their context
-// ends; a Set or Del in the meantime takes precedence over its result. With
-// [Options].RefreshAhead, entries are loaded in the background before they expire. With
-// [Options].StaleIfError, an expired value is returned when its key cannot be loaded.
+// at a time, and callers that miss on the key wait for it until their context ends; a Set or Del in
+// the meantime takes precedence over its result. [Options].RefreshAhead loads entries in the
+// background before they expire. With [Options].StaleIfError, you get the expired value when a load
+// fails.
 //
 // # Concurrency
 //
 // All methods may be called from any number of goroutines. Keys are distributed over at most 512
 // buckets, and a write locks one of them. A lookup takes no lock, unless other goroutines keep
-// writing to its bucket, the key may be that of a large entry or overlaps the buffer that is
-// appended to, or the entry's idle time is restarted ([Options].ExpireAfterAccess), or it is
-// compressed ([Options].Compressor).
+// writing to its bucket, the key overlaps the buffer that is appended to, or the entry may be
+// large, is compressed ([Options].Compressor), or gets a new idle time
+// ([Options].ExpireAfterAccess).
 //
 // In terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup that observes
-// its effect. No call covers two keys at the same instant: batches, loops, Len, Reset, Resize and
-// Stats proceed key by key or bucket by bucket, and may see some of the concurrent changes and not
-// others.
+// its effect. Batches, loops, Len, Reset, Resize and Stats proceed key by key or bucket by bucket,
+// and may see some of the concurrent changes and not others.
 //
-// No lock is held while user code runs: the functions passed to Update, GetOrLoad and
-// GetOrLoadBatch, [Options].OnRemove, a codec, a [Compressor], and the body of a loop. User code
-// may block, panic, and call any method of the same cache. The package starts goroutines only to
-// run a load, to save or load a snapshot, to open a file, and, until the cache is closed or
-// collected, to compress.
+// No lock is held while your code runs: functions passed to Update and to loads,
+// [Options].OnRemove, a codec, a [Compressor], and the body of a loop. It may block, panic, and
+// call any method of the same cache. The package starts goroutines only to run a load, to save or
+// load a snapshot, to open a file, and, until the cache is closed or collected, to compress.
 //
 // # Snapshots
 //
 // [Cache.SaveToFile] and [Cache.Save] write the cache to a file while it is in use. The file at the
 // path is always complete: the new one is written under another name, synced, and renamed. [Load],
-// which is meant for the start of a service, makes a cache with the program's Options, loads every
-// undamaged block of the file, and reports the defects. [LoadFromFile] makes a cache like the one
-// that was saved, or fails. A snapshot restores keys, values, remaining times to live, which
-// continue to run after the save, order and read frequencies into a cache of any size.
-// [Cache.WriteSnapshot] and [Cache.ReadSnapshot] do the same with streams. A snapshot may hold
-// secrets, so its mode is 0600.
+// meant for the start of a service, makes a cache with your Options, loads every undamaged block,
+// and reports the defects. [LoadFromFile] makes a cache like the one that was saved, or fails.
+// [Cache.WriteSnapshot] and [Cache.ReadSnapshot] use streams. A snapshot restores keys, values,
+// remaining times to live, which continue to run after the save, order and read frequencies into a
+// cache of any size. It may hold secrets, so its mode is 0600.
 //
 // # Files
 //
-// With [Options].File, the entries are stored in a memory-mapped file. A cache that is opened on
-// the same file later starts warm, however the process ended: by Close, a deploy, a panic or
-// SIGKILL. Only entries that were being written at that moment are lost, and no wrong value is
-// returned; [Stats] reports what was recovered. If the machine crashes while the file is open, the
-// next cache starts empty. In /dev/shm, the file occupies memory and is never written to a disk. On
-// a disk, the kernel writes it back at its own pace, and after Close it survives a reboot.
+// With [Options].File, the entries are stored in a memory-mapped file. A cache opened on that file
+// later starts warm, however the process ended: by Close, a deploy, a panic or SIGKILL. Only
+// entries that were being written at that moment are lost, and no wrong value is returned; [Stats]
+// reports what was recovered. If the machine crashes while the file is open, the next cache starts
+// empty. In /dev/shm, the file is never written to a disk. On a disk, the kernel writes it back at
+// its own pace, and after Close it survives a reboot.
 //
 // The file grows in steps of up to 64 MB and never becomes shorter, but on Linux records and index
 // together use no more than the bound, and 64 KB for each step: space that the cache does not need
@@ -114,52 +105,49 @@
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another program
 // truncates it, the process crashes with SIGBUS, as it would if the disk had no room for a page
-// that is being written. The cache therefore allocates disk space for each page before it uses the
-// page. Some copy-on-write file systems (ZFS, APFS) cannot do that, nor can others while a snapshot
-// or a reflink shares the pages: there, keep at least the length of the file free on the disk.
+// that is being written. So the cache allocates disk space for each page before it uses the page.
+// Some copy-on-write file systems (ZFS, APFS) cannot do that, nor can others while a snapshot or a
+// reflink shares the pages: there, keep at least the length of the file free on the disk.
 //
 // # Memory
 //
-// MaxBytes bounds all off-heap memory, records and index together (with File, see above); the
-// minimum is 256 KB. An entry takes its key and value, a header of 3 or 7 bytes, 4 more with a time
-// to live or 8 with an idle time, and its share of the index. Resident memory grows as entries are
-// stored. Each cache also uses up to 800 KB of the Go heap (40 KB for a cache of 1 MB), and 0.1 to
-// 0.3 MB more for each GB above 256 MB. The memory of dead records (replaced, deleted, expired, or
-// of a namespace that was reset) is reused before live entries are evicted, wherever at least 1/16
-// of the bytes are dead.
+// MaxBytes bounds all off-heap memory, records and index together (with File, see above). An entry
+// takes its key and value, a header of 3 or 7 bytes, 4 more with a time to live or 8 with an idle
+// time, and its share of the index. Resident memory grows as entries are stored. Each cache also
+// uses up to 800 KB of the Go heap (40 KB for a cache of 1 MB), and 0.1 to 0.3 MB more for each GB
+// above 256 MB. The memory of dead records (replaced, deleted, expired, or of a namespace that was
+// reset) is reused before live entries are evicted, wherever at least 1/16 of the bytes are dead.
 //
-// [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns the memory above the new
-// bound, and [Cache.Close] returns all physical memory at once. A Cache that becomes unreachable
-// without Close releases its memory when it is collected. If the operating system refuses memory,
-// or the file system of [Options].File is full, the cache continues at the size that it has
-// ([Stats].EffectiveMaxBytes), and asks for more from time to time.
+// [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns what is above the new
+// bound, and [Cache.Close], or the collection of a Cache that was dropped, returns all of it. If
+// the operating system refuses memory, or the file system of [Options].File is full, the cache goes
+// on at the size that it has ([Stats].EffectiveMaxBytes), and asks for more from time to time.
 //
-// The Go runtime does not know about this memory: GOMEMLIMIT and GOGC do not count it, but a
-// container's limit does. Set GOMEMLIMIT to the limit of the process minus MaxBytes, minus a tenth
-// of that limit for other memory outside the heap. On platforms other than Linux, macOS and the
-// BSDs, under the race detector and the sanitizers, and with the build tag ringcache_heap, this
-// memory consists of a few large slices of the Go heap, which the collector does not scan.
+// GOMEMLIMIT and GOGC don't count this memory, but a container's limit does. Set GOMEMLIMIT to the
+// limit of the process minus MaxBytes, minus a tenth of that limit for other memory outside the
+// heap. On platforms other than Linux, macOS and the BSDs, under the race detector and the
+// sanitizers, and with the build tag ringcache_heap, this memory consists of a few large slices of
+// the Go heap, which the collector does not scan.
 //
 // # Errors
 //
 // The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and those with a TTL
 // also [ErrTTLTooShort], wrapped with the sizes; test for them with [errors.Is]. Each means that
-// the key is now absent from the cache: an older value is removed too, so a caller that can do
-// without the entry may ignore the error. After Close, lookups miss.
+// the key is now absent: an older value is removed too, so if you can do without the entry, ignore
+// the error. After Close, lookups miss.
 //
 // # Security
 //
-// A random secret of the cache is mixed into every hash, so outsiders cannot choose keys that share
-// a bucket, except keys constructed to collide in all 64 bits of the underlying XXH64. Such keys
-// are never mistaken for one another, evict only each other and a few neighbors, and make a search
-// no longer than 224 records. The bytes of deleted or dropped entries stay in memory until they are
-// overwritten.
+// A random secret is mixed into every hash, so outsiders cannot choose keys that share a bucket,
+// except keys that collide in all 64 bits of the underlying XXH64. Such keys are never mistaken for
+// one another, evict only each other and a few neighbors, and make a search no longer than 224
+// records. The bytes of deleted or dropped entries stay in memory until they are overwritten.
 //
 // # Caveats
 //
 // New entries that are never read are evicted first; how soon is learned from lookups of entries
-// that were evicted too early. If keys are read only once, and only after more than 60 % of the
-// cache's size has been written since they were set, [PolicyFIFO] is the better choice.
+// that were evicted too early. If your keys are read only once, and only after more than 60 % of
+// the cache's size has been written since they were set, use [PolicyFIFO].
 //
 // Values above 1/4096 of MaxBytes (in a cache below 32 MB, above 8 to 16 KB; less if most values
 // are large) are stored in a separate part of the cache. Only one Set of a large value runs at a

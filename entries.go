@@ -14,25 +14,19 @@ import (
 //
 // A key may have up to 65,535 bytes, a value up to 1/16 of the cache's bound, but never more than 4
 // GB; beyond that Set returns [ErrTooLarge], and [ErrNoMemory] if the operating system provides
-// hardly any memory. Whatever the error, no Get finds an older value of k, so callers that can do
-// without the entry may ignore it. Set hardly ever allocates on the Go heap. It locks one of the
-// cache's buckets, of which there are at most 512.
+// hardly any memory. Whatever the error, an older value of k is gone, so if you can do without the
+// entry, ignore it. Set hardly ever allocates on the Go heap. It locks one bucket.
 func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
 
 // Get appends the value of k to dst and returns the extended slice. On a miss it returns dst
-// unchanged, which is nil for a nil dst, but the spare capacity of dst may have been overwritten.
-// The bytes belong to the caller. k may alias dst's spare capacity. [Cache.HasGet] distinguishes an
-// empty value from a miss.
+// unchanged, but the spare capacity of dst may have been overwritten. The bytes belong to the
+// caller. k may alias dst's spare capacity. [Cache.HasGet] distinguishes an empty value from a
+// miss.
 //
-// Get does not allocate if dst has room for the value, and normally takes no lock (see the section
-// Concurrency of the package documentation).
+// Get does not allocate if dst has room for the value, and normally takes no lock (see Concurrency
+// in the package documentation).
 func (c *Cache) Get(dst, k []byte) []byte {
-	if c.space != nil {
-		out, _ := c.HasGet(dst, k)
-		return out
-	}
-	h := c.shared.Mix(xxhash.Sum64(k)) // as in HasGet
-	out, _, _ := c.lookup(dst, k, h, getMode)
+	out, _ := c.HasGet(dst, k)
 	return out
 }
 
@@ -58,9 +52,8 @@ func (c *Cache) Has(k []byte) bool {
 	return c.looked(got == hit)
 }
 
-// Peek is [Cache.HasGet] without side effects. It counts as a lookup neither in [Stats] nor for
-// the eviction policy, so it affects neither hit ratios nor the choice of entries to evict, and it
-// does not restart an idle time ([Options].ExpireAfterAccess). Use it in tests and debug pages,
+// Peek is [Cache.HasGet] that counts as a lookup neither in [Stats] nor for the eviction policy,
+// and does not restart an idle time ([Options].ExpireAfterAccess). Use it in tests and debug pages,
 // and to copy a cache. It allocates and locks like Get.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	var room [stackKey]byte
@@ -70,8 +63,7 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 }
 
 // Del removes k and reports whether it was present. It does not allocate and locks one bucket.
-// After Close it returns false, and cannot remove k from [Options].File: the next cache opened on
-// that file finds it.
+// After Close it returns false, and [Options].File keeps k.
 func (c *Cache) Del(k []byte) bool {
 	var room [stackKey]byte
 	var w write
@@ -113,10 +105,9 @@ func (c *engine) resetStep(b *bucket, left *int) (done bool) {
 	return done
 }
 
-// Len returns the number of entries, without those of namespaces in the whole cache. It includes
+// Len returns the number of entries, without those of namespaces in the whole cache, but with
 // expired and negative entries that have not been removed yet. In the whole cache it locks every
-// bucket briefly, one after another, so entries that are added or removed concurrently may or may
-// not be counted.
+// bucket briefly, so entries that are added or removed concurrently may or may not be counted.
 func (c *Cache) Len() int {
 	if c.space != nil {
 		n, _ := c.space.size(c.engine)
@@ -133,13 +124,12 @@ func (c *Cache) Len() int {
 }
 
 // All returns an iterator over the entries of the cache, in no particular order. Key and value are
-// buffers of the loop: the body may modify them, and they are valid until the next iteration. Clone
-// them to keep them.
+// buffers of the loop, which the body may modify: clone them to keep them beyond the iteration.
 //
 // An entry that is present for the whole loop is seen exactly once, unless it is set again with a
-// value of another kind, large or not (see the section Caveats of the package documentation); one
-// that is added or removed during the loop may or may not be seen. The body may call all methods of
-// the cache. A loop counts neither in [Stats] nor as reads for the eviction policy.
+// value of another kind, large or not (see Caveats in the package documentation); one that is added
+// or removed during the loop may or may not be seen. The body may call all methods of the cache. A
+// loop counts neither in [Stats] nor as reads for the eviction policy.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)
@@ -147,8 +137,8 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Keys is [Cache.All] without the values, which it does not copy. Each key is valid until the next
-// iteration; clone it to keep it. (slices.Collect would return the same buffer several times.)
+// Keys is [Cache.All] without the values. Each key is valid until the next iteration, so clone it
+// to keep it. (slices.Collect would return the same buffer several times.)
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)

@@ -10,82 +10,75 @@ import (
 )
 
 // Errors that the methods of [Cache] and [Typed] return, wrapped with details such as the size and
-// the limit that it exceeds. Test for them with [errors.Is].
+// the limit that it exceeds. Test for them with [errors.Is]. The methods that store are Set,
+// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and their forms with a TTL. With an
+// error they store nothing, and remove an older value of the key, unless it says otherwise.
 var (
-	// ErrTooLarge is returned for a key longer than 65,535 bytes or a value longer than 1/16 of the
-	// cache's bound or 4 GB, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and
-	// their forms with a TTL. Nothing is stored, and an older value of the key is removed.
+	// ErrTooLarge is returned by the methods that store for a key longer than 65,535 bytes (65,527 in
+	// a namespace), or a value longer than 1/16 of the cache's bound or 4 GB.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned after Close by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update (if
-	// its function sets a value), SetBatch and their forms with a TTL, by DropNamespace and Resize,
-	// and by the methods that save or read a snapshot. [Options].File keeps the older value.
+	// ErrClosed is returned after Close by the methods that store, by DropNamespace and Resize, and by
+	// those that save or read a snapshot. [Options].File keeps the older value.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned when the operating system provides no memory at all, or less than twice
-	// the size of the entry, by Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and
-	// their forms with a TTL; and by NewWithOptions if the disk is too full for [Options].File.
-	// Nothing is stored, an older value of the key is removed, and a later Set tries again. If only a
-	// part of the memory is refused, the cache works at that size: see [Stats].EffectiveMaxBytes.
+	// ErrNoMemory is returned by the methods that store if the operating system provides no memory at
+	// all, or less than twice the size of the entry, and by NewWithOptions if the disk is too full for
+	// [Options].File. A later Set tries again. If only a part of the memory is refused, the cache
+	// works at that size: see [Stats].EffectiveMaxBytes.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
-	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL,
-	// SetBatchWithTTL and Update, and for a new entry by SetIfAbsent. Nothing is stored, and an older
-	// value of the key is removed.
+	// ErrTTLTooShort is returned by the methods that store with a TTL if it is above 0 and below the
+	// clock's tick of 100 ms.
 	ErrTTLTooShort = errors.New("time to live too short")
 
-	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad.
-	// GetOrLoadBatch reports such a key as one without a value and without an error.
+	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad. To
+	// GetOrLoadBatch it is no error.
 	ErrAbsent = errors.New("key is absent")
 
 	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch to a load that calls them for a key
-	// that is being loaded by this load itself, or by one that waits for it: none of them could end.
-	// A cycle is detected only if the loads pass on the context that they are given.
+	// that is being loaded by this load itself, or by one that waits for it: none of them could end. A
+	// cycle is detected only if the loads pass on the context that they are given.
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
-	// ErrNamespace is returned by the methods of a namespace ([Cache.Namespace]) that are those of the
-	// whole cache: Resize, Close, DropNamespace, and those that save or read a snapshot.
+	// ErrNamespace is returned in a namespace by methods of the whole cache: Resize, Close,
+	// DropNamespace, and those that save or read a snapshot.
 	ErrNamespace = errors.New("the cache is a namespace")
 
-	// ErrDropped is returned by the methods that store, after DropNamespace of the namespace. Nothing
-	// is stored.
+	// ErrDropped is returned by the methods that store, after DropNamespace of the namespace.
 	ErrDropped = errors.New("the namespace was dropped")
 
-	// ErrInvalidOptions is returned by NewWithOptions and Load for a setting that is out of range,
-	// and by Resize for a bound that is. New panics with it. For an existing
-	// [Options].File, the range of MaxBytes is that of Resize.
+	// ErrInvalidOptions is returned by NewWithOptions, Load and Resize for a setting that is out of
+	// range. New panics with it.
 	ErrInvalidOptions = errors.New("invalid options")
 
-	// ErrEncode is returned by all storing methods of a Typed view if its codec cannot encode the
-	// value. It is wrapped together with the codec's own error. Nothing is stored, and an older value
-	// of the key is removed, except by SetIfAbsent, CompareAndSwap and Update.
+	// ErrEncode is returned by the methods of a Typed view that store if the codec cannot encode the
+	// value. An older value of the key is removed, except by SetIfAbsent, CompareAndSwap and Update.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by the methods of a Typed view that return or pass on a value, if its
-	// codec cannot decode the bytes. It is wrapped together with the codec's error, and names the key.
-	// GetAndDel removes the entry; GetOrLoad and GetOrLoadBatch remove it and load the key; the others
-	// leave it.
+	// ErrDecode is returned by the methods of a Typed view if the codec cannot decode a value. It
+	// names the key, truncated to 64 bytes. GetAndDel removes the entry; GetOrLoad and GetOrLoadBatch
+	// remove it and load the key; the others leave it.
 	ErrDecode = errors.New("value cannot be decoded")
 
-	// ErrInUse is returned by NewWithOptions if another cache, in this process or another one, has
-	// [Options].File open.
+	// ErrInUse is returned by NewWithOptions if another cache, in any process, has [Options].File
+	// open.
 	ErrInUse = ringfile.ErrInUse
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
 	// not a snapshot, or is damaged: the error states the defect and its offset. NewWithOptions
-	// returns it if [Options].File was not written by this package, or was written on a machine with a
-	// different byte order, or if File + ".dict" does not hold dictionaries. The file is left
-	// unchanged.
+	// returns it if [Options].File was not written by this package, or on a machine with a different
+	// byte order, or if File + ".dict" does not hold dictionaries. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by Load,
-	// for a file whose format is unknown to this version of the package, and, except by
-	// NewWithOptions, for a snapshot with a different [Options].Version.
+	// for a file whose format is unknown to this version of the package, and for a snapshot with a
+	// different [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
 
 // LoadPanic is the value with which a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics
-// when a load that it waits for panics. All waiting callers share it and must not modify it.
+// when a load that it waits for panics. All waiting callers share it.
 type LoadPanic struct {
 	Value any    // the value of the panic
 	Stack []byte // the stack of the load, as returned by [debug.Stack]

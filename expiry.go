@@ -10,11 +10,11 @@ import (
 
 // SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
 // the entry expires after ttl, or never if ttl is 0. For a TTL that is negative, below 100 ms
-// ([ErrTTLTooShort]), or very long, see the section Times to live of the package documentation.
+// ([ErrTTLTooShort]), or very long, see Times to live in the package documentation.
 //
 // On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
-// expired entry keeps its memory, and is included in [Cache.Len], until a Set reclaims it, before
-// live entries are evicted, or [Cache.DeleteExpired] is called.
+// expired entry keeps its memory, and is included in [Cache.Len], until a Set or
+// [Cache.DeleteExpired] reclaims it.
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
 }
@@ -34,12 +34,11 @@ func (c *Cache) setFor(k, v []byte, l lifetime) error {
 }
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
-// entry never expires, and a TTL that is negative or below 100 ms removes it. Touch does not count
-// as a read, nor in [Stats]. With [Options].ExpireAfterAccess it restarts the idle time.
+// entry never expires, and a TTL that is negative or below 100 ms removes it. Touch counts neither
+// as a read nor in [Stats]. With [Options].ExpireAfterAccess it restarts the idle time.
 //
 // An entry that was set without an expiry is stored again, to make room for one, which may evict
-// other entries; if the operating system refuses memory for that, the entry is lost and Touch
-// returns false.
+// other entries; if there is no memory for that, the entry is lost and Touch returns false.
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Deleted)
@@ -96,8 +95,8 @@ func (c *Cache) rewrite(w *write) error {
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an
 // entry that never expires, 0 and false on a miss. With [Options].ExpireAfterAccess, reads can
-// extend that time. TTL counts as a lookup neither in [Stats] nor for the eviction policy, does
-// not allocate, and takes the same locks as Get.
+// extend that time. TTL counts neither in [Stats] nor for the eviction policy, does not allocate,
+// and locks like Get.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)
@@ -111,8 +110,8 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 
 // GetWithTTL is [Cache.HasGet] and [Cache.TTL] in one lookup of the same entry: it appends the
 // value of k to dst, and returns the extended slice, the remaining time to live, and whether k was
-// present. The time is positive for an entry that expires, 0 for one that never does, and 0 on a
-// miss. GetWithTTL counts as one lookup, and allocates and locks like Get.
+// present. The time is positive for an entry that expires, and otherwise 0. It allocates and locks
+// like Get.
 func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)
@@ -129,11 +128,11 @@ func (c *engine) left(expiry uint32, got outcome) time.Duration {
 	return max(c.shared.Until(expiry), 1)
 }
 
-// DeleteExpired removes all entries that have expired when it is called, negative entries included
-// (see [Cache.GetOrLoad]), except those that [Options].StaleIfError keeps, and returns their
-// number. It examines all records of the buckets that may have expired entries, up to 1,024 at a
-// time under a lock, and does not allocate. Calling it is necessary only for exact counts: Sets
-// reclaim the memory as they need it.
+// DeleteExpired removes all entries that have expired when it is called, negative ones included
+// ([Cache.GetOrLoad]), except those that [Options].StaleIfError keeps, and returns their number.
+// Call it only for exact counts: Sets reclaim the memory as they need it. It examines all records
+// of the buckets that may have expired entries, up to 1,024 at a time under a lock, and does not
+// allocate.
 func (c *Cache) DeleteExpired() int {
 	n := 0
 	c.each(func(b *bucket) { n += c.deleteExpiredIn(b) })

@@ -12,21 +12,20 @@ import (
 // every program, so it calls nothing that a program may do without.
 func init() {
 	testhook.Default = func(maxBytes int) testhook.Shape {
-		g := defaultGeometry(maxBytes)
+		g := geometryFor(Options{MaxBytes: maxBytes})
 		return testhook.Shape{
 			Buckets: g.buckets, ChunkSize: g.chunkSize, PosBits: g.posBits, Seed: g.seed,
 			Memory: g.mem, Machine: g.machine,
 		}
 	}
 	testhook.New = func(options any, s testhook.Shape) (any, error) {
-		o := options.(Options)
 		g := geometry{
-			settings: settings{machine: s.Machine},
-			maxBytes: o.MaxBytes, buckets: s.Buckets, chunkSize: s.ChunkSize,
+			Options: options.(Options), machine: s.Machine,
+			buckets: s.Buckets, chunkSize: s.ChunkSize,
 			posBits: s.PosBits, seed: s.Seed, mem: s.Memory, now: s.Elapsed,
 			coldShare: s.ColdShare, byHand: s.ByHand,
 		}
-		c, err := g.open(&o)
+		c, err := g.open()
 		return c, err
 	}
 	testhook.PartsOf = func(cache any) testhook.Parts {
@@ -45,7 +44,7 @@ func init() {
 				b := c.bucket(h)
 				b.mu.Lock()
 				defer b.mu.Unlock()
-				if f := b.calls.Find(k, h); f != nil {
+				if f := b.calls.Find(k); f != nil {
 					return f.Waiters
 				}
 				return -1

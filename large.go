@@ -89,7 +89,7 @@ func (c *engine) endLargeSet(lb *bucket) {
 // then, if there is an OnRemove, its own. Without OnRemove, the Set itself evicts the latter.
 func (c *engine) makeWay(lb *bucket, w *write) {
 	c.reclaim(lb, c.arena.incoming[int(lb.Number)-c.shared.Buckets].bytes, w)
-	if c.onRemove == nil || w.deferOnRemove {
+	if c.options.OnRemove == nil || w.deferOnRemove {
 		return
 	}
 	// Other Sets may take the freed memory, so the number of rounds is limited.

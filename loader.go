@@ -30,39 +30,49 @@ import (
 
 // LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. ttl bounds how long
 // the result stays in the cache: 0 means [Options].TTL, and if it is negative or below 100 ms, the
-// result is returned to the callers and not stored. If err is [ErrAbsent], the key has no value,
-// which the cache remembers for ttl. With any other error, value and ttl are ignored.
+// callers get the result and nothing is stored. If err is [ErrAbsent], the key has no value, which
+// the cache remembers for ttl. With any other error, value and ttl are ignored.
 //
 // ctx carries the values of the call that started the load, but not its deadline. It ends when no
-// caller waits any more, or, for a background load, after [Options].RefreshTimeout. A function that
-// itself calls GetOrLoad must pass ctx on ([ErrLoadCycle]). The function may keep key, which is a
-// copy. It must not modify value after it has returned.
+// caller waits any more, or, for a background load, after [Options].RefreshTimeout. Pass it on if
+// you call GetOrLoad ([ErrLoadCycle]). The function may keep key, which is a copy, and must not
+// modify value after it has returned.
 type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
 
-// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. Its types,
-// its context, and the effect of each result are those of a [LoadFunc]. It returns one result for
-// each key, in the same order. An error applies to every key. The context ends when no caller waits
-// for any of the keys any more. No key occurs twice. The function may keep keys and their bytes,
-// and must not modify the results after it has returned.
+// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. It returns
+// one result for each key, in the same order, with the meaning that a [LoadFunc] gives it; an error
+// applies to every key. The context is that of a LoadFunc, and ends when no caller waits for any of
+// the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
+// the results after it has returned.
 type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
 
-// The functions of a Cache.
-type (
-	loadFunc      = LoadFunc[[]byte, []byte]
-	batchLoadFunc = BatchLoadFunc[[]byte, []byte]
-)
+// loader is a LoadFunc or a BatchLoadFunc.
+type loader[K, V any] interface {
+	load(ctx context.Context, keys []K) ([]Loaded[V], error)
+}
 
-// GetOrLoad is like [Cache.Get], but loads a missing value: on a miss it calls load in a new
-// goroutine, stores the result, appends it to dst and returns the extended slice, or returns dst
-// unchanged and an error. One load serves all callers that miss on k while it runs. If k is written
-// meanwhile, or the cache is closed or rejects the result, the callers get it, and it is not
-// stored.
+func (fn LoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], error) {
+	v, ttl, err := fn(ctx, keys[0])
+	return []Loaded[V]{{v, ttl, err}}, nil
+}
+
+func (fn BatchLoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], error) {
+	return fn(ctx, keys)
+}
+
+// byteLoader is the function of a Cache.
+type byteLoader = loader[[]byte, []byte]
+
+// GetOrLoad is like [Cache.Get], but on a miss it calls load in a new goroutine, stores the result,
+// appends it to dst and returns the extended slice, or returns dst unchanged and an error. One load
+// serves all callers that miss on k while it runs. If k is written meanwhile, or the cache is
+// closed or rejects the result, the callers get it, and it is not stored.
 //
 // A load's error goes to all waiting callers ([Options].StaleIfError may replace it with an expired
-// value). If it is [ErrAbsent], GetOrLoad returns ErrAbsent without another load until the TTL of
-// that result ends. If the load panics, or OnRemove does for an entry that the result evicts, every
-// waiting caller panics with a [*LoadPanic]. A load that calls GetOrLoad for its own key, or for a
-// key whose load waits for it, gets [ErrLoadCycle].
+// value). If it is [ErrAbsent], later calls return ErrAbsent without a load until the TTL of that
+// result ends. If the load panics, or OnRemove does for an entry that the result evicts, every
+// waiting caller panics with a [*LoadPanic]. A load that waits for itself, directly or through
+// others, gets [ErrLoadCycle].
 //
 // If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped. The load continues for
 // the other callers; when the last one has left, its own context is canceled, and its result is not
@@ -94,40 +104,22 @@ func (c *engine) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
 	return out, got
 }
 
-// loadMissing is the second half of GetOrLoad. dst and got are the results of the first half.
+// loadMissing is the second half of GetOrLoad: a batch of one key. dst and got are the results of
+// the first half.
 func (c *Cache) loadMissing(
-	ctx context.Context, dst, k []byte, h uint64, got outcome, load loadFunc,
+	ctx context.Context, dst, k []byte, h uint64, got outcome, load byteLoader,
 ) ([]byte, error) {
 	switch got {
 	case needsRefresh:
-		if ctx.Err() != nil {
-			return dst, nil
-		}
-		if g := c.refresh(nil, ctx, k, h); g != nil {
-			g.start(c.engine, load.ofOne)
-		}
+		c.addRefresh(ctx, nil, k, h).start(c.engine, load)
 		return dst, nil
 	case negative:
 		c.counters.Here().Negative.Add(1)
 		return dst, errNegative
 	}
-	g := c.newLoad(ctx)
-	f, out, err := c.join(g, dst, k, h)
-	if f == nil {
-		return out, loadError(err)
-	}
-	g.start(c.engine, load.ofOne)
-	if err := c.await(g, f); err != nil {
-		return dst, loadError(err)
-	}
-	v, err := c.result(f)
-	return append(dst, v...), loadError(err)
-}
-
-// ofOne adapts load to a BatchLoadFunc for one key.
-func (load LoadFunc[K, V]) ofOne(ctx context.Context, keys []K) ([]Loaded[V], error) {
-	v, ttl, err := load(ctx, keys[0])
-	return []Loaded[V]{{v, ttl, err}}, nil
+	w := []wanted{{key: bytes.Clone(k), hash: h}}
+	c.load(ctx, w, load)
+	return append(dst, w[0].value...), loadError(w[0].err)
 }
 
 // errNegative is the error for a negative entry. It is made once: hits do not allocate.
@@ -151,15 +143,24 @@ const refreshTries = 8
 // errLoadExited is the error of a load that has ended its goroutine.
 var errLoadExited = errors.New("the load called runtime.Goexit, as t.FailNow does")
 
+// wanted is a key whose value a caller waits for, and then the value or the error.
+type wanted struct {
+	at    int // its index in a batch
+	key   []byte
+	hash  uint64
+	call  *loadCall // to wait for; nil: the result is known already
+	value []byte
+	err   error
+}
+
 // loadGroup is the loads that one call of a user's function serves.
 type loadGroup struct {
 	caller  context.Context
 	within  *singleflight.Group // whose function makes this call; may be nil
-	ended   error               // of caller: then nothing is loaded
 	refresh bool                // no caller waits
 	kind    record.Kind         // of records with the results
 	calls   []*loadCall
-	byKey   map[string]*loadCall // of a batch; nil: there is only one key
+	byKey   map[string]*loadCall
 
 	ctx   context.Context // of the function
 	group *singleflight.Group
@@ -168,103 +169,137 @@ type loadGroup struct {
 // loading is the context key of the *singleflight.Group to which the function belongs.
 type loading struct{}
 
-// newLoad returns an empty group for a caller that is going to wait.
-func (c *Cache) newLoad(ctx context.Context) *loadGroup {
-	within, _ := ctx.Value(loading{}).(*singleflight.Group)
-	return &loadGroup{caller: ctx, within: within, ended: ctx.Err(), kind: c.kind()}
+// newGroup returns a group of loads for a caller. Unless refresh is set, the caller is going to
+// wait.
+func (c *Cache) newGroup(caller context.Context, refresh bool) *loadGroup {
+	ctx, cancel := context.WithoutCancel(caller), context.CancelFunc(nil)
+	if refresh {
+		ctx, cancel = context.WithTimeout(ctx, c.options.RefreshTimeout)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	g := &loadGroup{caller: caller, refresh: refresh, kind: c.kind(), byKey: map[string]*loadCall{}}
+	g.within, _ = caller.Value(loading{}).(*singleflight.Group)
+	g.group = singleflight.NewGroup(cancel)
+	g.ctx = context.WithValue(ctx, loading{}, g.group)
+	return g
 }
 
-// addLocked lists a load of a key in its bucket. A batch loads a key only once, even if a write has
+// addLocked lists a load of a key in its bucket. A group loads a key only once, even if a write has
 // come since it was listed.
 func (c *engine) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall {
 	if f := g.byKey[string(k)]; f != nil {
 		return f
 	}
-	if g.group == nil {
-		ctx, cancel := context.WithoutCancel(g.caller), context.CancelFunc(nil)
-		if g.refresh {
-			ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		} else {
-			ctx, cancel = context.WithCancel(ctx)
-		}
-		g.group = singleflight.NewGroup(cancel)
-		g.ctx = context.WithValue(ctx, loading{}, g.group)
-	}
 	f := b.calls.Add(bytes.Clone(k), h, g.group)
-	f.Refresh, f.Result.kind = g.refresh, g.kind
+	f.Refresh = g.refresh
 	g.calls = append(g.calls, f)
-	if g.byKey != nil {
-		g.byKey[string(k)] = f
-	}
+	g.byKey[string(f.Key)] = f
 	c.loads.started.Add(1)
 	return f
 }
 
-// start calls fn for the listed loads, if there are any.
-func (g *loadGroup) start(c *engine, fn batchLoadFunc) {
+// start calls fn for the listed loads, if there are any. g may be nil.
+func (g *loadGroup) start(c *engine, fn byteLoader) {
+	if g == nil {
+		return
+	}
 	if len(g.calls) > 0 {
 		go c.run(g, fn)
-		g.group.Release()
+	}
+	g.group.Release()
+}
+
+// load gets the values of missing keys, with one call of fn for those that nobody is loading.
+func (c *Cache) load(ctx context.Context, missing []wanted, fn byteLoader) {
+	g := c.newGroup(ctx, false)
+	c.joinAll(g, missing, fn)
+	for i := range missing {
+		if w := &missing[i]; w.call != nil {
+			w.err = c.await(g, w.call)
+		}
+	}
+	for i := range missing {
+		if w := &missing[i]; w.call != nil && w.err == nil {
+			w.value, w.err = c.result(w.call)
+		}
 	}
 }
 
-// join adds a caller to those that wait for the load of the key. If none is in progress, it lists
-// one in g, which the caller must start. If there is nothing to wait for, it returns no call, and
-// the value that was stored since the caller's lookup, or the error. If it returns a call, the
-// caller must call await.
-func (c *engine) join(g *loadGroup, dst, k []byte, h uint64) (f *loadCall, out []byte, err error) {
+// joinAll joins the loads of the missing keys, and starts one for those that are not being loaded.
+func (c *Cache) joinAll(g *loadGroup, missing []wanted, fn byteLoader) {
+	defer g.start(c.engine, fn) // even after a panic: other callers may wait for its keys by now
+	for i := range missing {
+		c.join(g, &missing[i])
+	}
+}
+
+// join adds a caller to those that wait for the load of a key. If none is in progress, it lists one
+// in g, which the caller must start. If there is nothing to wait for, w has no call, but the value
+// that was stored since the caller's lookup, or the error. If it has a call, the caller must call
+// await.
+func (c *engine) join(g *loadGroup, w *wanted) {
 	for {
-		f, out, err = c.joinUnlessCold(g, dst, k, h)
-		if f != nil {
-			circle := g.within.Await(f.Group, g.usersKey(f))
-			if circle == nil {
-				return f, out, nil
+		cold := c.joinUnlessCold(g, w)
+		if cold {
+			var got outcome
+			if w.value, _, got = c.lookupCold(nil, w.key, w.hash, c.counters.Here(),
+				withValue|touching); got == hit {
+				return
 			}
-			if !c.leave(f) {
-				return nil, out, cycleError(circle)
-			}
-			continue // it has ended
+			continue
 		}
-		if err != errCold {
-			return nil, out, err
+		if w.call == nil {
+			return
 		}
-		out, _, got := c.lookupCold(dst, k, h, c.counters.Here(), withValue|touching)
-		if got == hit {
-			return nil, out, nil
+		circle := g.within.Await(w.call.Group, g.usersKey(w.call))
+		if circle == nil {
+			return
+		}
+		ended := c.leave(w.call)
+		if w.call = nil; !ended {
+			w.err = cycleError(circle)
+			return
 		}
 	}
 }
 
-// joinUnlessCold is join that returns errCold for an entry that Cache.lookupCold has to read.
-func (c *engine) joinUnlessCold(
-	g *loadGroup, dst, k []byte, h uint64,
-) (f *loadCall, out []byte, err error) {
-	b := c.bucket(h)
+// joinUnlessCold is join that reports true for an entry that Cache.lookupCold has to read.
+func (c *engine) joinUnlessCold(g *loadGroup, w *wanted) (cold bool) {
+	b := c.bucket(w.hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := c.counters.Here()
-	switch out, _, got := c.lookupUnder(b, dst, k, h, n, withValue|touching); {
+	out, _, got := c.lookupUnder(b, nil, w.key, w.hash, n, withValue|touching)
+	switch {
 	case got == hit:
-		return nil, out, nil
+		w.value = out
 	case got == negative:
 		n.Negative.Add(1)
-		return nil, dst, ErrAbsent
+		w.err = ErrAbsent
 	case got == inCold:
-		return nil, dst, errCold
-	case g.ended != nil:
-		return nil, dst, g.ended
+		return true
+	default:
+		if w.err = g.caller.Err(); w.err == nil {
+			w.call = c.waitLocked(b, g, w)
+		}
 	}
-	f = b.calls.Find(k, h)
+	return false
+}
+
+// waitLocked adds a caller to those that wait for the load of a key, and returns the load.
+func (c *engine) waitLocked(b *bucket, g *loadGroup, w *wanted) *loadCall {
+	f := b.calls.Find(w.key)
 	if f != nil && f.Refresh && f.Group != g.within {
 		// No caller has watched it, so it may hang: a caller that has to wait starts its own load.
 		b.calls.Invalidate(f)
 		f = nil
 	}
 	if f == nil {
-		f = c.addLocked(b, g, k, h)
+		f = c.addLocked(b, g, w.key, w.hash)
 	}
 	f.Waiters++
-	return f, dst, nil
+	return f
 }
 
 // await waits for a load that the caller has joined, and returns the error of the caller's context
@@ -309,45 +344,34 @@ func (c *engine) leave(f *loadCall) (ended bool) {
 
 // isDue reports whether a hit on an entry with that expiry starts a load.
 func (c *engine) isDue(expiry uint32) bool {
-	return c.ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= c.ahead
+	ahead := c.options.RefreshAhead
+	return ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= ahead
 }
 
-// refresh lists a background load of the key, unless one is in progress or has just failed. It
-// lists it in group g, which it creates if g is nil, and returns the group.
-func (c *Cache) refresh(g *loadGroup, ctx context.Context, k []byte, h uint64) *loadGroup {
-	if end := c.pauses.End(h); end != 0 && c.shared.Now() < end {
+// addRefresh lists a background load of a key that is due, unless one is in progress or has just
+// failed. It lists it in g, which it creates if it is nil, and returns g.
+func (c *Cache) addRefresh(ctx context.Context, g *loadGroup, k []byte, h uint64) *loadGroup {
+	if end := c.pauses.End(h); end != 0 && c.shared.Now() < end || ctx.Err() != nil {
 		return g
 	}
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.Closed || b.calls.Find(k, h) != nil {
+	if b.Closed || b.calls.Find(k) != nil {
 		return g
 	}
 	if g == nil {
-		g = &loadGroup{caller: ctx, refresh: true, kind: c.kind()}
+		g = c.newGroup(ctx, true)
 	}
 	c.addLocked(b, g, k, h)
 	return g
 }
 
-// pauseLocked delays the next refresh of the key if the refresh that has ended failed, or stored an
-// entry that is due again at once: otherwise each hit would start another one.
-func (c *engine) pauseLocked(f *loadCall, failed bool) {
-	dueAgain := f.Result.TTL > 0 && f.Result.TTL <= c.ahead
-	if f.Refresh && (failed && f.Listed() || !failed && dueAgain) {
-		c.pauses.Begin(f.Hash, c.shared.In(c.ahead/refreshTries+clock.Tick))
-	}
-}
-
 // run calls fn, stores its results, and wakes the waiting callers.
-func (c *engine) run(g *loadGroup, fn batchLoadFunc) {
-	keys, start := make([][]byte, len(g.calls)), 0
-	if g.kind == record.Spaced {
-		start = generation.Size
-	}
+func (c *engine) run(g *loadGroup, fn byteLoader) {
+	keys := make([][]byte, len(g.calls))
 	for i, f := range g.calls {
-		keys[i] = bytes.Clone(f.Key[start:])
+		keys[i] = bytes.Clone(g.usersKey(f))
 		f.Result.Err = errLoadExited // unless fn returns or panics
 	}
 	defer func() {
@@ -365,13 +389,13 @@ func (c *engine) run(g *loadGroup, fn batchLoadFunc) {
 	}()
 	for i, l := range g.call(fn, keys) {
 		g.calls[i].Result.loaded = l
-		c.storeResult(g.calls[i])
+		c.storeResult(g.calls[i], g.kind)
 	}
 }
 
 // call calls fn and returns a result for each key. An error of fn applies to every key.
-func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
-	all, err := fn(g.ctx, keys)
+func (g *loadGroup) call(fn byteLoader, keys [][]byte) []loaded {
+	all, err := fn.load(g.ctx, keys)
 	if err == nil && len(all) != len(keys) {
 		err = fmt.Errorf("load returned %d results for %d keys", len(all), len(keys))
 	}
@@ -386,13 +410,13 @@ func (g *loadGroup) call(fn batchLoadFunc, keys [][]byte) []loaded {
 	return failed
 }
 
-// storeResult stores the result of a load, unless the load has failed or a write has invalidated
-// it.
-func (c *engine) storeResult(f *loadCall) {
+// storeResult stores the result of a load in a record of that kind, unless the load has failed or a
+// write has invalidated it.
+func (c *engine) storeResult(f *loadCall, kind record.Kind) {
 	l := &f.Result
 	w := write{cond: ifListed, call: f, uncounted: true}
 	w.Key, w.Value, w.Hash, w.Reason = f.Key, l.Value, f.Hash, store.Replaced
-	w.Kind = l.kind
+	w.Kind = kind
 	if errors.Is(l.Err, ErrAbsent) {
 		l.Err = ErrAbsent
 		w.Value, w.Kind, w.Reason = nil, w.Kind|record.Negative, store.Deleted
@@ -407,16 +431,19 @@ func (c *engine) storeResult(f *loadCall) {
 	}
 }
 
-// endLoad ends a call.
+// endLoad ends a call. If it was a refresh that failed, or stored an entry that is due again at
+// once, the next one is delayed: otherwise each hit would start another one.
 func (c *engine) endLoad(f *loadCall) {
-	failed := f.Result.failed()
+	failed, ttl, ahead := f.Result.failed(), f.Result.TTL, c.options.RefreshAhead
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if failed {
 		c.loads.failed.Add(1)
 	}
-	c.pauseLocked(f, failed)
+	if f.Refresh && (failed && f.Listed() || !failed && ttl > 0 && ttl <= ahead) {
+		c.pauses.Begin(f.Hash, c.shared.In(ahead/refreshTries+clock.Tick))
+	}
 	b.calls.Finish(f)
 }
 

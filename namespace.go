@@ -8,7 +8,6 @@ import (
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/stripe"
 )
 
 // How a namespace is reset.
@@ -26,8 +25,8 @@ import (
 
 // Namespace returns the part of the cache with the given name, which may consist of any bytes: a
 // Cache with its own keys, statistics and [Cache.Reset], which shares memory and eviction policy
-// with the rest. There is one for each name. [Cache.DropNamespace] forgets it, with its 10 KB of
-// the Go heap. What it held at Close or Save is found after a restart.
+// with the rest. There is one for each name, and it takes 10 KB of the Go heap until
+// [Cache.DropNamespace]. What it held at Close or Save is found after a restart.
 //
 // Methods that are about entries mean those of the namespace. Options and DeleteExpired are those
 // of the whole cache; Resize, Close and those that save or read snapshots return [ErrNamespace]. A
@@ -36,18 +35,14 @@ func (c *Cache) Namespace(name string) *Cache {
 	if c.space != nil {
 		panic("ringcache: Namespace: the cache is a namespace")
 	}
-	if n, ok := c.spaces.byName.Load(name); ok && n.(*Cache).space.counters.Load() != nil {
+	if n, ok := c.spaces.byName.Load(name); ok {
 		return n.(*Cache)
 	}
 	var w write
 	defer c.notifyDeferred(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
-	n := c.spaceLocked(name, &w)
-	if n.space.counters.Load() == nil {
-		n.space.counters.Store(new(stripe.Counters))
-	}
-	return n
+	return c.spaceLocked(name, &w)
 }
 
 // spaceLocked returns the namespace of a name, and makes it if there is none.
@@ -72,28 +67,23 @@ func (c *engine) addSpace(name string, g uint64) *Cache {
 
 // Namespaces returns an iterator over the namespaces and their names, in no particular order,
 // including those that came with a file or a snapshot. One that is added or dropped during the loop
-// may or may not be seen; no name is seen twice. The body may call all methods of the cache. In a
-// namespace there are none.
+// may or may not be seen. The body may call all methods of the cache. In a namespace there are
+// none.
 func (c *Cache) Namespaces() iter.Seq2[string, *Cache] {
 	return func(yield func(name string, n *Cache) bool) {
 		mustBeFunc("Namespaces", yield != nil)
-		if c.space != nil {
-			return
+		if c.space == nil {
+			c.spaces.byName.Range(func(name, n any) bool {
+				return yield(name.(string), n.(*Cache))
+			})
 		}
-		c.spaces.byName.Range(func(name, n any) bool {
-			if n.(*Cache).space.counters.Load() == nil {
-				n = c.Namespace(name.(string))
-			}
-			return yield(name.(string), n.(*Cache))
-		})
 	}
 }
 
-// DropNamespace resets the namespace of a name, forgets it, and releases its memory. A Cache that
-// Namespace has returned for it stays empty: its lookups miss, and its Sets return [ErrDropped].
-// The next call of Namespace makes another one. For a name that is not known it does nothing.
-//
-// After Close it returns [ErrClosed], and a file keeps the entries; in a namespace, [ErrNamespace].
+// DropNamespace resets the namespace of a name and forgets it. A Cache that Namespace has returned
+// for it stays empty: its lookups miss, and its Sets return [ErrDropped]. The next call of
+// Namespace makes another one. For an unknown name it does nothing. After Close it returns
+// [ErrClosed], and a file keeps the entries; in a namespace, [ErrNamespace].
 func (c *Cache) DropNamespace(name string) error {
 	if err := c.dropNamespace(name); err != nil {
 		return fmt.Errorf("ringcache: drop namespace: %w", err)
@@ -129,13 +119,12 @@ func (c *Cache) dropNamespace(name string) error {
 	return err
 }
 
-// Reset removes all entries in constant time in a namespace, and one bucket after another in the
+// Reset removes all entries: in constant time in a namespace, and one bucket after another in the
 // whole cache, with those of all namespaces. Once it has returned, no value that was set before its
 // call is found, not even by another process on the same file ([Options].File). The entry of a
 // concurrent Set may or may not stay; the result of a load that began earlier does not.
 //
-// The cache keeps its memory for new entries, and its counters. In a namespace, later Sets reuse
-// the memory of removed entries before they evict live ones. With [Options].OnRemove, the whole
+// The cache keeps its memory for new entries, and its counters. With [Options].OnRemove, the whole
 // cache is emptied in steps of 64 KB or 256 entries. After Close, a file keeps its entries.
 func (c *Cache) Reset() {
 	if c.space != nil {

@@ -20,8 +20,8 @@ import (
 )
 
 // New returns a cache with a bound of maxBytes bytes, at least 256 KB, on its off-heap memory,
-// records and index together. The cache uses almost no memory until entries are set. New panics
-// with the error of [NewWithOptions] if the bound is out of range.
+// records and index together. It uses almost no memory until entries are set. New panics with the
+// error of [NewWithOptions] if the bound is out of range.
 func New(maxBytes int) *Cache {
 	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
 	if err != nil {
@@ -39,29 +39,20 @@ func NewWithOptions(o Options) (*Cache, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	g := defaultGeometry(o.MaxBytes)
-	return g.open(&o)
+	g := geometryFor(o)
+	return g.open()
 }
 
-// open returns a cache of this geometry with the settings of o, which are valid.
-func (g *geometry) open(o *Options) (*Cache, error) {
-	g.options = *o
-	g.options.RefreshTimeout = cmp.Or(o.RefreshTimeout, defaultRefreshTimeout)
-	g.policy = o.Policy
-	g.hugePages = o.HugePages
-	g.ttl, g.jitter, g.stale = o.TTL, o.TTLJitter, o.StaleIfError
-	g.idle = o.ExpireAfterAccess
-	g.onRemove = o.OnRemove
-	g.expected = o.ExpectedEntries
-	g.version = o.Version
-	g.ahead, g.timeout = o.RefreshAhead, g.options.RefreshTimeout
-	if o.Compressor != nil {
-		if err := g.compressBy(o.Compressor); err != nil {
+// open returns a cache of this geometry.
+func (g *geometry) open() (*Cache, error) {
+	g.RefreshTimeout = cmp.Or(g.RefreshTimeout, defaultRefreshTimeout)
+	if g.Compressor != nil {
+		if err := g.compressBy(g.Compressor); err != nil {
 			return nil, err
 		}
 	}
-	if o.File != "" {
-		return openInFile(*g, o.File)
+	if g.File != "" {
+		return openInFile(*g)
 	}
 	return newCache(*g), nil
 }
@@ -69,7 +60,6 @@ func (g *geometry) open(o *Options) (*Cache, error) {
 // compressBy sets the Compressor for caches of this geometry, or returns an error if the Compressor
 // is unusable.
 func (g *geometry) compressBy(by Compressor) (err error) {
-	g.compressor = by
 	g.withoutDict, err = cold.Guarded(func() (ValueCompressor, error) { return by.WithDict(nil) })
 	if err == nil && g.withoutDict == nil {
 		err = cold.ErrNoValueCompressor
@@ -92,15 +82,16 @@ var caches atomic.Uint64
 // newCache returns a cache of the given geometry.
 func newCache(g geometry) *Cache {
 	c := &Cache{engine: &engine{
-		buckets:  make([]bucket, g.buckets),
-		shared:   g.newShared(),
-		number:   caches.Add(1),
-		mask:     uint64(g.buckets - 1),
-		bits:     store.Log2(g.buckets),
-		settings: g.settings,
-		options:  g.options,
+		buckets: make([]bucket, g.buckets),
+		shared:  g.newShared(),
+		number:  caches.Add(1),
+		mask:    uint64(g.buckets - 1),
+		bits:    store.Log2(g.buckets),
+		least:   g.least,
+		machine: g.machine,
+		options: g.Options,
 	}}
-	if g.ahead > 0 {
+	if g.RefreshAhead > 0 {
 		c.pauses = new(singleflight.Pauses)
 	}
 	for i := range c.buckets {
@@ -125,10 +116,9 @@ func newCache(g geometry) *Cache {
 	return c
 }
 
-// Options returns the settings of the cache: those that it was made with, with the default of
-// RefreshTimeout filled in, MaxBytes as last set by Resize, and File as an absolute path.
-// NewWithOptions with the result makes a cache with the same settings. Options does not allocate
-// and takes no lock. It returns the same settings after Close.
+// Options returns the settings of the cache, with the default of RefreshTimeout filled in, MaxBytes
+// as last set by Resize, and File as an absolute path. NewWithOptions with the result makes a cache
+// with the same settings. It does not allocate, takes no lock, and works after Close.
 func (c *Cache) Options() Options {
 	o := c.options
 	o.MaxBytes = c.shared.Bound()
@@ -171,8 +161,8 @@ func (c *engine) mark() ringfile.Mark {
 // were, and each bucket rebuilds its index over them (internal/store/recover.go).
 
 // openInFile returns a cache of geometry g whose rings are in the file at path.
-func openInFile(g geometry, path string) (*Cache, error) {
-	path, err := osfile.Abs(path)
+func openInFile(g geometry) (*Cache, error) {
+	path, err := osfile.Abs(g.File)
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
@@ -199,9 +189,9 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	if err := store.Use(&h); err != nil {
 		return nil, err
 	}
-	wanted := g.maxBytes
-	g.maxBytes = max(wanted, int(h.MaxBytes))
-	g.file, g.seed = store, h.Seed
+	wanted := g.MaxBytes
+	g.MaxBytes = max(wanted, int(h.MaxBytes))
+	g.ringFile, g.seed = store, h.Seed
 	timed := g.resumeClock(store.Last)
 	c := newCache(g)
 	if !store.IsNew {
@@ -227,7 +217,7 @@ func (g *geometry) check(store *ringfile.Store, h *ringfile.Header) error {
 	if err != nil {
 		return err
 	}
-	g.options.File = path
+	g.File = path
 	g.dictFile = path + ".dict"
 	if err := g.readDicts(); err != nil {
 		return err
@@ -239,7 +229,7 @@ func (g *geometry) check(store *ringfile.Store, h *ringfile.Header) error {
 		return errGeometry
 	}
 	least, most := boundsOf(g.buckets, g.chunkSize)
-	if wanted := g.maxBytes; wanted < least || int64(wanted) > most {
+	if wanted := g.MaxBytes; wanted < least || int64(wanted) > most {
 		return fmt.Errorf("MaxBytes is %d, must be from %d to %d for a file made with %d: %w",
 			wanted, least, most, h.MaxBytes, ErrInvalidOptions)
 	}
@@ -262,7 +252,7 @@ func (c *Cache) claim() error {
 // readDicts reads the dictionaries that another process has left. A missing or damaged file is no
 // error; one that holds something else or cannot be read is.
 func (g *geometry) readDicts() error {
-	if g.compressor == nil {
+	if g.Compressor == nil {
 		return nil
 	}
 	id, dicts, err := dictfile.Read(g.dictFile)
@@ -331,9 +321,9 @@ func headerFor(g geometry) ringfile.Header {
 		ChunkSize: uint32(g.chunkSize),
 		Buckets:   uint32(g.buckets),
 		PosBits:   uint32(g.posBits),
-		MaxBytes:  int64(g.maxBytes),
+		MaxBytes:  int64(g.MaxBytes),
 		Seed:      g.seed,
-		Program:   g.version,
+		Program:   g.Version,
 	}
 }
 

@@ -1,12 +1,19 @@
 package ringcache
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
+	"github.com/ringcache/ringcache/internal/dictfile"
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -24,32 +31,29 @@ const (
 const defaultRefreshTimeout = 30 * time.Second
 
 // Options are the settings of a cache. The zero value of each field except MaxBytes selects its
-// default. A duration that is not 0 must be at least one tick of the cache's clock, 100 ms.
+// default. A duration must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
-	// MaxBytes bounds all off-heap memory of the cache, records and index together, in bytes. It is
-	// required, from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets, so fewer goroutines can
-	// write at the same time. With File, the index may come on top: see the section Files of the
-	// package documentation.
+	// MaxBytes bounds all off-heap memory of the cache, records and index together. It is required,
+	// from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets, so fewer goroutines can write at
+	// the same time. With File, the index may come on top: see Files in the package documentation.
 	MaxBytes int
 
-	// Policy chooses the entries to drop when the cache is full: PolicyS3FIFO, the default, or
-	// PolicyFIFO.
+	// Policy chooses the entries to drop when the cache is full.
 	Policy Policy
 
 	// TTL is the time to live of entries that are stored without one. The default, 0, means that they
-	// do not expire. See the section Times to live of the package documentation.
+	// do not expire. See Times to live in the package documentation.
 	TTL time.Duration
 
-	// TTLJitter is the largest random fraction subtracted from each TTL, 0 or more and below 1, so
-	// that entries that were stored together expire at different times. It applies to TTL and to the
-	// TTL returned by a load ([LoadFunc]); those of SetWithTTL and Touch are exact.
+	// TTLJitter is the largest random fraction subtracted from each TTL, below 1, so that entries that
+	// were stored together expire at different times. It applies to TTL and to the TTL returned by a
+	// load ([LoadFunc]); those of SetWithTTL and Touch are exact.
 	TTLJitter float64
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
-	// expires. A write restarts the idle time, and so does a read in its second half, so an entry may
-	// expire half of the idle time after its last read. What counts as a read is what counts as one
-	// for the eviction policy: Get and its variants, Has, GetBatch, GetOrLoad, and writes that inspect
-	// the old value, but not Peek, TTL, loops and snapshots.
+	// expires. A write restarts it, and so does a read in its second half, so an entry may expire half
+	// of the idle time after its last read. Reads are Get and its variants, Has, GetBatch, GetOrLoad,
+	// and writes that inspect the old value, but not Peek, TTL, loops and snapshots.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File
@@ -59,15 +63,15 @@ type Options struct {
 
 	// RefreshAhead is how long before its expiry an entry is due for a refresh: a hit of
 	// [Cache.GetOrLoad] or GetOrLoadBatch on it then starts a load in the background, so that later
-	// callers need not wait for one. It should be longer than a load takes, and must be less than TTL
-	// and less than half of ExpireAfterAccess, if these are set. A load that fails or panics is
-	// retried after 1/8 of RefreshAhead; recover in the load to log a panic. If the entry expires
-	// before the load ends, the next caller starts another.
+	// callers need not wait for one. Make it longer than a load takes, and less than TTL and less than
+	// half of ExpireAfterAccess, if these are set. A load that fails or panics is retried after 1/8 of
+	// RefreshAhead; recover in the load to log a panic. If the entry expires before the load ends, the
+	// next caller starts another.
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of a load started by RefreshAhead, which no caller's context
-	// ends. The default is 30 seconds. Other loads have no deadline, but their context ends when that
-	// of the last waiting caller has.
+	// ends. The default is 30 seconds. Other loads have no deadline, but their context ends with that
+	// of the last waiting caller.
 	RefreshTimeout time.Duration
 
 	// StaleIfError is how long after its expiry an entry may still be returned by [Cache.GetOrLoad]
@@ -75,24 +79,24 @@ type Options struct {
 	// panicked or found that there is no value, or if the caller's context has ended. Each call tries
 	// the load again, so a load should fail quickly. All other methods treat the entry as absent.
 	//
-	// The entry occupies memory: Sets and DeleteExpired leave it until that time has passed, but a
-	// full cache evicts it. It is not saved in snapshots, and not found again in [Options].File.
+	// The entry keeps its memory until that time has passed, unless a full cache evicts it. It is not
+	// saved in snapshots, and not found again in [Options].File.
 	StaleIfError time.Duration
 
-	// OnRemove, if not nil, is called once for each entry that is removed from the cache for any
-	// reason: evicted, expired, deleted, replaced or reset, but not for those that remain when the
-	// cache is closed, or cannot be decompressed. It may keep key and value, which are copies.
+	// OnRemove, if not nil, is called once for each entry that is removed for any reason: evicted,
+	// expired, deleted, replaced or reset, but not for those that remain when the cache is closed, or
+	// cannot be decompressed. It may keep key and value, which are copies.
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
 	// no lock is held. It may call any method of the same cache, and the key may have been set again
-	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB. If it
-	// panics, the panic reaches the caller and the cache stays consistent, but OnRemove is not called
-	// for the rest of the step, and a value for which entries were evicted might not be stored.
+	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB. A panic
+	// reaches the caller and leaves the cache consistent, but OnRemove is not called for the rest of
+	// the step, and a value for which entries were evicted might not be stored.
 	OnRemove func(Removal)
 
 	// HugePages determines when the operating system is asked for large pages, which speed up reads
-	// and overwrites spread over hundreds of megabytes. It has an effect only on Linux, and only if
-	// transparent huge pages are set to madvise or always.
+	// and overwrites spread over hundreds of megabytes. It has an effect only on Linux with
+	// transparent huge pages set to madvise or always.
 	HugePages HugePages
 
 	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
@@ -114,11 +118,10 @@ type Options struct {
 	// reboot, yet later than at Close, cannot be detected.
 	File string
 
-	// Version is a number chosen by the program that identifies the meaning of its entries, such as
-	// the encoding of its values. A File with a different Version is emptied when it is opened
-	// ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with
-	// [ErrVersion], so a program that is updated or rolled back never misreads its entries.
-	// [LoadFromFile] accepts only the default, 0.
+	// Version is your number for the meaning of the entries, such as the encoding of their values. A
+	// File with a different Version is emptied when it is opened ([FileStats].DiscardedFiles), and a
+	// snapshot with a different one is rejected with [ErrVersion], so a program that is updated or
+	// rolled back never misreads its entries. [LoadFromFile] accepts only the default, 0.
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more entries. Values that the policy would drop are
@@ -132,10 +135,9 @@ type Options struct {
 	// are if fewer than about 16,000 of them fit.
 	Compressor Compressor
 
-	// ExpectedEntries is the approximate number of entries that the cache will hold, or 0, the
-	// default, if it is unknown. The index has room for that many from the first Set on instead of
-	// growing in steps. A number that is too high takes memory from the entries, up to a sixth of
-	// MaxBytes.
+	// ExpectedEntries is the approximate number of entries that the cache will hold; 0, the default,
+	// means unknown. The index has room for that many from the first Set on instead of growing in
+	// steps. Overestimating wastes memory, up to a sixth of MaxBytes.
 	ExpectedEntries int
 }
 
@@ -157,54 +159,43 @@ func (o Options) validate() error {
 	if err := checkBound(o.MaxBytes, minMaxBytes); err != nil {
 		return fmt.Errorf("ringcache: check options: %w", err)
 	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"TTL", o.TTL}, {"ExpireAfterAccess", o.ExpireAfterAccess}, {"RefreshAhead", o.RefreshAhead},
+		{"RefreshTimeout", o.RefreshTimeout}, {"StaleIfError", o.StaleIfError},
+	} {
+		if d.value != 0 && d.value < clock.Tick { // perhaps a plain 60, meant as seconds
+			return invalid("%s is %v, must be 0 or at least a tick of %v (60 seconds are 60 * time.Second)",
+				d.field, d.value, clock.Tick)
+		}
+	}
+	idle, ahead := o.ExpireAfterAccess, o.RefreshAhead
+	shortest := o.TTL - time.Duration(o.TTLJitter*float64(o.TTL))
 	switch {
 	case o.Policy > PolicyFIFO:
 		return invalid("Policy is %d, must be %v or %v", o.Policy, PolicyS3FIFO, PolicyFIFO)
 	case o.HugePages > HugePagesAtOnce:
-		return invalid("HugePages is %v, must be %v, %v or %v", o.HugePages,
+		return invalid("HugePages is %d, must be %v, %v or %v", o.HugePages,
 			HugePagesWhenFull, HugePagesOff, HugePagesAtOnce)
-	case o.TTL != 0 && o.TTL < clock.Tick:
-		return tooShort("TTL", o.TTL)
-	case o.ExpireAfterAccess != 0 && o.ExpireAfterAccess < clock.Tick:
-		return tooShort("ExpireAfterAccess", o.ExpireAfterAccess)
 	case o.ExpectedEntries < 0:
 		return invalid("ExpectedEntries is %d, must be at least 0", o.ExpectedEntries)
-	case o.RefreshAhead != 0 && o.RefreshAhead < clock.Tick:
-		return tooShort("RefreshAhead", o.RefreshAhead)
-	case o.ExpireAfterAccess > 0 && o.RefreshAhead >= o.ExpireAfterAccess/2 && o.RefreshAhead > 0:
-		return invalid("RefreshAhead is %v, must be below half of ExpireAfterAccess of %v",
-			o.RefreshAhead, o.ExpireAfterAccess)
-	case o.TTL > 0 && o.RefreshAhead >= o.TTL:
-		return invalid("RefreshAhead is %v, must be below TTL of %v", o.RefreshAhead, o.TTL)
 	case !(o.TTLJitter >= 0 && o.TTLJitter < 1): // nor NaN
 		return invalid("TTLJitter is %v, must be at least 0 and below 1", o.TTLJitter)
-	case o.TTL > 0 && o.RefreshAhead > 0 && o.RefreshAhead >= o.shortestTTL():
-		return invalid("RefreshAhead is %v, must be below %v, the least that TTLJitter leaves of TTL",
-			o.RefreshAhead, o.shortestTTL())
-	case o.RefreshTimeout != 0 && o.RefreshTimeout < clock.Tick:
-		return tooShort("RefreshTimeout", o.RefreshTimeout)
-	case o.StaleIfError != 0 && o.StaleIfError < clock.Tick:
-		return tooShort("StaleIfError", o.StaleIfError)
+	case ahead > 0 && idle > 0 && ahead >= idle/2:
+		return invalid("RefreshAhead is %v, must be below half of ExpireAfterAccess of %v", ahead, idle)
+	case ahead > 0 && o.TTL > 0 && ahead >= shortest:
+		return invalid("RefreshAhead is %v, must be below TTL of %v less TTLJitter, %v",
+			ahead, o.TTL, shortest)
 	}
 	return nil
-}
-
-// shortestTTL returns the shortest time that TTLJitter leaves of TTL.
-func (o Options) shortestTTL() time.Duration {
-	return o.TTL - time.Duration(o.TTLJitter*float64(o.TTL))
 }
 
 // invalid returns the error of a setting that is out of its range.
 func invalid(format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	return fmt.Errorf("ringcache: check options: %s: %w", what, ErrInvalidOptions)
-}
-
-// tooShort returns the error of a time below the clock's tick. It mentions the unit, because a
-// plain 60 is usually meant as seconds.
-func tooShort(field string, d time.Duration) error {
-	return invalid("%s is %v, must be 0 or at least a tick of %v (60 seconds are 60 * time.Second)",
-		field, d, clock.Tick)
 }
 
 // Policy is the rule by which a cache chooses the entries to drop when it is full.
@@ -222,18 +213,18 @@ const (
 )
 
 // String returns the name of the policy.
-func (p Policy) String() string {
-	switch p {
-	case PolicyS3FIFO:
-		return "S3-FIFO"
-	case PolicyFIFO:
-		return "FIFO"
-	default:
-		return "unknown"
+func (p Policy) String() string { return nameOf(int(p), "S3-FIFO", "FIFO") }
+
+// nameOf returns the name of a value of an enumeration.
+func nameOf(value int, names ...string) string {
+	if value < len(names) {
+		return names[value]
 	}
+	return "unknown"
 }
 
-// HugePages determines when a cache asks the operating system for large pages.
+// HugePages determines when a cache asks the operating system for large pages
+// ([Options].HugePages).
 type HugePages uint8
 
 const (
@@ -250,17 +241,12 @@ const (
 )
 
 // String returns the name of the setting.
-func (h HugePages) String() string {
-	if names := [...]string{"when full", "off", "at once"}; int(h) < len(names) {
-		return names[h]
-	}
-	return fmt.Sprintf("HugePages(%d)", uint8(h))
-}
+func (h HugePages) String() string { return nameOf(int(h), "when full", "off", "at once") }
 
 // Compressor compresses the cold part of a cache ([Options].Compressor). Packages compress/s2 and
 // compress/zstd provide one each. The methods are called while no lock is held, possibly by several
-// goroutines at once. A Compressor that returns an error, panics or returns wrong bytes affects at
-// most the entry being processed: it is kept uncompressed, or becomes a miss.
+// goroutines at once. If one returns an error, panics or returns wrong bytes, the entry being
+// processed is kept uncompressed, or becomes a miss.
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. Values compressed by one Compressor can
 	// be decompressed by another only if both have the same ID. A cache that opens a file whose
@@ -273,14 +259,13 @@ type Compressor interface {
 	BuildDict(samples [][]byte) []byte
 
 	// WithDict returns a compressor of values that uses a dictionary that BuildDict returned, possibly
-	// in another process; nil means no dictionary. A cache uses at most 16 such compressors, one of
-	// them without a dictionary.
+	// in another process; nil means no dictionary. A cache uses at most 16, one of them without a
+	// dictionary.
 	WithDict(dict []byte) (ValueCompressor, error)
 }
 
-// ValueCompressor compresses and decompresses single values. Both methods append to dst, as the
-// built-in append does, must neither keep nor modify src, and are called by several goroutines at
-// once.
+// ValueCompressor compresses and decompresses single values. Both methods append to dst, must
+// neither keep nor modify src, and are called by several goroutines at once.
 type ValueCompressor interface {
 	// Compress appends the compressed form of src to dst and returns the extended slice. The cache
 	// keeps it if the record becomes at least an eighth smaller.
@@ -299,35 +284,151 @@ type Removal struct {
 	Reason     RemovalReason
 }
 
-// RemovalReason is the reason why an entry was removed from the cache: see [Options].OnRemove.
+// RemovalReason is the reason why an entry was removed.
 type RemovalReason uint8
 
 // The reasons for removing an entry.
 const (
-	// The entry was evicted to make room.
-	RemovedEvicted RemovalReason = RemovalReason(store.Evicted)
-
-	// It had expired, perhaps long before its memory was needed.
-	RemovedExpired RemovalReason = RemovalReason(store.Expired)
-
-	// It was deleted: by a call, by a negative TTL, by a load that found no value, or with its
-	// namespace.
-	RemovedDeleted RemovalReason = RemovalReason(store.Deleted)
-
-	// Its value was replaced by another one, or removed by a Set that failed.
-	RemovedReplaced RemovalReason = RemovalReason(store.Replaced)
-
-	// Reset of the whole cache removed it.
-	RemovedReset RemovalReason = RemovalReason(store.Dropped)
+	RemovedEvicted  RemovalReason = RemovalReason(store.Evicted)  // to make room
+	RemovedExpired  RemovalReason = RemovalReason(store.Expired)  // perhaps long ago
+	RemovedDeleted  RemovalReason = RemovalReason(store.Deleted)  // also with its namespace
+	RemovedReplaced RemovalReason = RemovalReason(store.Replaced) // also by a Set that failed
+	RemovedReset    RemovalReason = RemovalReason(store.Dropped)  // by Reset of the whole cache
 )
 
-// String returns the reason in one word: evicted, expired, deleted, replaced or reset.
+// String returns evicted, expired, deleted, replaced or reset.
 func (r RemovalReason) String() string {
-	names := [...]string{store.Unreported: "unknown", RemovedEvicted: "evicted",
-		RemovedExpired: "expired", RemovedDeleted: "deleted", RemovedReplaced: "replaced",
-		RemovedReset: "reset"}
-	if int(r) >= len(names) {
-		r = RemovalReason(store.Unreported)
+	return nameOf(int(r), "unknown", "evicted", "expired", "deleted", "replaced", "reset")
+}
+
+// chunksPerBucket is the least number of chunks of a bucket, which keeps the loss from rounding its
+// share small. Caches below 1 GB have smaller chunks to reach it.
+const chunksPerBucket = 32
+
+// geometry is everything that shapes a cache. Tests make tiny ones.
+type geometry struct {
+	Options
+	least     int // the least bound
+	machine   *clock.Machine
+	buckets   int                  // power of two, at most store.BucketCount
+	chunkSize int                  // power of two, at least 64
+	now       func() time.Duration // time since the cache was made; nil: the real one
+	posBits   uint                 // width of a position: generation and offset
+	seed      [2]uint64            // {0, 0}: all hashes are 0
+	mem       chunk.Memory
+	ringFile  *ringfile.Store // nil: the cache is in memory only
+	born      time.Time       // when the clock began; zero: now
+
+	compressorID string
+	withoutDict  ValueCompressor // Compressor without a dictionary
+	coldShare    float64         // the cold part's share of the memory; 0: as learned
+	byHand       bool            // no goroutine: a test compresses
+	dictFile     string          // where dictionaries are kept; empty: in memory only
+	dicts        []dictfile.Dict // that were found there
+	foreign      bool            // none were, or those of another Compressor
+}
+
+// geometryFor returns the geometry of a cache with valid settings.
+func geometryFor(o Options) geometry {
+	buckets := min(1<<(bits.Len(uint(o.MaxBytes/minBucketBytes))-1), store.BucketCount)
+	share := o.MaxBytes / buckets / chunksPerBucket
+	return geometry{
+		Options:   o,
+		least:     minMaxBytes,
+		machine:   &clock.System,
+		buckets:   buckets,
+		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
+		posBits:   index.PosBits,
+		seed:      newSecret(),
+		mem:       systemMemory(),
 	}
-	return names[r]
+}
+
+// newSecret returns a random secret, which is mixed into every hash so that outsiders cannot choose
+// keys that share a bucket. Each cache draws its own, because files and snapshots reveal it; only a
+// cache that is loaded from a snapshot has the secret of that snapshot.
+func newSecret() (s [2]uint64) {
+	for !isSecret(s) {
+		var b [16]byte
+		rand.Read(b[:]) // never fails
+		s = [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:]) | 1}
+	}
+	return s
+}
+
+// isSecret reports whether s is usable as a secret: the second word, a multiplier, must be odd, and
+// must have neither too few bits set nor too many, as fewer than one random word in ten thousand
+// has. With all bits set, for example, all hashes would be equal.
+func isSecret(s [2]uint64) bool {
+	n := bits.OnesCount64(s[1])
+	return s[1]&1 == 1 && 15 < n && n < 49
+}
+
+// newShared returns the state that the buckets of a cache of this geometry share.
+func (g *geometry) newShared() *store.Shared {
+	mem := g.mem
+	mapMemory := mem.Map // not by g, whose OnRemove may lead back to the cache
+	mem.Map = func(n int) ([]byte, error) {
+		b, err := mapMemory(n)
+		return b, noMemory(err)
+	}
+	if g.ringFile != nil {
+		rings := g.ringFile.Memory()
+		mapFile, fill := rings.Map, rings.Fill
+		rings.Map = func(n, ready int) ([]byte, error) {
+			b, err := mapFile(n, ready)
+			return b, noMemory(err)
+		}
+		rings.Fill = func(b []byte) error { return noMemory(fill(b)) }
+		mem.Rings = rings
+	}
+	born := g.born
+	if born.IsZero() {
+		born = time.Now()
+	}
+	c := store.Config{
+		Seed:     g.seed,
+		Policy:   policy.Kind(g.Policy),
+		Buckets:  g.buckets,
+		PosBits:  g.posBits,
+		Expected: g.ExpectedEntries,
+		File:     g.ringFile,
+		Notifies: g.OnRemove != nil,
+		Times: clock.Times{
+			TTL: g.TTL, Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess,
+		},
+		Born:    born,
+		Elapsed: g.now,
+	}
+	if g.Compressor != nil {
+		z := cold.Config{
+			By:          valuesOf{g.Compressor},
+			ID:          g.compressorID,
+			WithoutDict: g.withoutDict,
+			Share:       g.coldShare,
+			Buckets:     g.buckets,
+		}
+		if g.ringFile != nil {
+			z.File, z.Dicts, z.Foreign = g.dictFile, g.dicts, g.foreign
+		}
+		c.Compression = cold.New(&z)
+	}
+	pool := chunk.NewPool(mem, g.MaxBytes, g.chunkSize, chunk.HugePages(g.HugePages))
+	return store.NewShared(c, pool, g.MaxBytes)
+}
+
+// noMemory adds ErrNoMemory to an error of the system.
+func noMemory(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNoMemory, err)
+}
+
+// valuesOf adapts a Compressor to package cold.
+type valuesOf struct{ Compressor }
+
+// WithDict is WithDict of the Compressor, with the result type of package cold.
+func (c valuesOf) WithDict(dict []byte) (cold.ValueCompressor, error) {
+	return c.Compressor.WithDict(dict)
 }

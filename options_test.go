@@ -51,7 +51,7 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 		"TTLJitter is 1, must be at least 0 and below 1":    {MaxBytes: size, TTLJitter: 1},
 		"TTLJitter is NaN, must be at least 0 and below 1":  {MaxBytes: size, TTLJitter: math.NaN()},
 		"TTLJitter is +Inf": {MaxBytes: size, TTLJitter: math.Inf(1)},
-		"RefreshAhead is 30s, must be below 30s, the least that TTLJitter leaves of TTL": {
+		"RefreshAhead is 30s, must be below TTL of 1m0s less TTLJitter, 30s": {
 			MaxBytes: size, TTL: time.Minute, TTLJitter: 0.5, RefreshAhead: 30 * time.Second},
 		"ExpireAfterAccess is 60ns" + ticks: {MaxBytes: size, ExpireAfterAccess: 60},
 		"ExpireAfterAccess is -1ns" + ticks: {MaxBytes: size, ExpireAfterAccess: -1},

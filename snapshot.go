@@ -139,17 +139,17 @@ func (c *engine) snapshotHeader() snapshot.Header {
 	return snapshot.Header{
 		Salt:         binary.LittleEndian.Uint64(salt[:]),
 		MaxBytes:     uint64(c.shared.Bound()),
-		TTL:          c.ttl,
-		RefreshAhead: c.ahead,
-		Idle:         c.idle,
+		TTL:          c.options.TTL,
+		RefreshAhead: c.options.RefreshAhead,
+		Idle:         c.options.ExpireAfterAccess,
 		Age:          now.Age,
 		Saved:        now.At.Wall,
 		SinceBoot:    now.At.Boot,
 		Boot:         now.At.ID,
-		Program:      c.version,
+		Program:      c.options.Version,
 		Secret:       c.shared.Seed,
 		Policy:       uint8(c.shared.Policy),
-		HugePages:    uint8(c.hugePages),
+		HugePages:    uint8(c.options.HugePages),
 	}
 }
 

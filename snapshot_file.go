@@ -93,14 +93,14 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t terms, err error) {
 	if err := o.validate(); err != nil {
 		return nil, t, err
 	}
-	g := defaultGeometry(o.MaxBytes)
+	g := geometryFor(o)
 	if s != nil && isSecret(s.Header.Secret) { // else the header was made by hand
 		g.seed = s.Header.Secret
 	}
 	if s != nil && o.File == "" {
 		t = terms{timed: g.resumeClock(markOf(&s.Header)), fresh: true, names: generations{}}
 	}
-	if c, err = g.open(&o); err == nil && s != nil && o.File != "" {
+	if c, err = g.open(); err == nil && s != nil && o.File != "" {
 		t = c.termsOf(&s.Header)
 	}
 	return c, t, err
@@ -126,7 +126,7 @@ func (c *engine) salvage(s *snapshot.Contents, t terms) error {
 // out. The wall clocks tell how much time has passed; within the boot of the machine that saved the
 // snapshot, it is at least what the clock of the boot tells. Entries with an expiry are left out if
 // the wall clock is earlier than at the save, or if that of the saving machine was not set (before
-// 2025). The only counter that includes loaded entries is [SnapshotStats].RestoredEntries.
+// 2025). The only counter that includes loaded entries is [Stats].RestoredEntries.
 //
 // The error is [ErrCorrupt] for any defect of the file, and names the file, the offset and the
 // defect; [ErrVersion] if a newer version of this package has written it, or its [Options].Version

@@ -54,7 +54,7 @@ func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 	}
 	s, err := snapshot.NewStream(r)
 	if err == nil {
-		err = checkProgram(&s.Header, c.version)
+		err = checkProgram(&s.Header, c.options.Version)
 	}
 	if err != nil {
 		return s.Read(), err
@@ -188,11 +188,11 @@ func checkProgram(h *snapshot.Header, version uint64) error {
 
 // restore adds the entries of a snapshot to the cache.
 func (c *engine) restore(s *snapshot.Contents, t terms) error {
-	if err := checkProgram(&s.Header, c.version); err != nil {
+	if err := checkProgram(&s.Header, c.options.Version); err != nil {
 		return err
 	}
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.Bound())
-	if c.onRemove != nil {
+	if c.options.OnRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it
 	}
 	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {

@@ -22,7 +22,7 @@ import (
 type space struct {
 	name       string
 	generation atomic.Uint64
-	counters   atomic.Pointer[stripe.Counters] // nil: nobody has asked for the namespace yet
+	counters   atomic.Pointer[stripe.Counters] // nil: nothing was counted yet
 	dropped    atomic.Bool
 
 	mu    sync.Mutex            // guards the record, and changes of the generation
@@ -86,23 +86,29 @@ func (c *Cache) renewKey(w *write) bool {
 	return true
 }
 
+// counts returns the counters. There may be many namespaces that nobody uses, so they are made on
+// first use.
+func (s *space) counts() *stripe.Counters {
+	if s.counters.Load() == nil {
+		s.counters.CompareAndSwap(nil, new(stripe.Counters))
+	}
+	return s.counters.Load()
+}
+
 // looked counts a lookup in a namespace, and returns ok.
 func (c *Cache) looked(ok bool) bool {
-	if c.space == nil {
-		return ok
+	hits := 0
+	if ok {
+		hits = 1
 	}
-	if n := c.space.counters.Load().Here(); ok {
-		n.Hits.Add(1)
-	} else {
-		n.Misses.Add(1)
-	}
+	c.lookedFor(1, hits)
 	return ok
 }
 
 // lookedFor counts the lookups of a batch in a namespace.
 func (c *Cache) lookedFor(keys, hits int) {
 	if c.space != nil {
-		n := c.space.counters.Load().Here()
+		n := c.space.counts().Here()
 		n.Hits.Add(uint64(hits))
 		n.Misses.Add(uint64(keys - hits))
 	}
@@ -111,14 +117,14 @@ func (c *Cache) lookedFor(keys, hits int) {
 // wrote counts Sets in a namespace.
 func (c *Cache) wrote(sets int) {
 	if c.space != nil {
-		c.space.counters.Load().Here().Sets.Add(uint64(sets))
+		c.space.counts().Here().Sets.Add(uint64(sets))
 	}
 }
 
 // removed counts a Del in a namespace.
 func (c *Cache) removed() {
 	if c.space != nil {
-		c.space.counters.Load().Here().Dels.Add(1)
+		c.space.counts().Here().Dels.Add(1)
 	}
 }
 

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/cold"
@@ -8,19 +9,18 @@ import (
 
 // Stats are the counters and gauges of a cache. [Cache.UpdateStats] adds to them, so one Stats can
 // be the sum of several caches. They are collected bucket by bucket: a concurrent call may be
-// counted in one field and not yet in another. Counters never decrease during the life of the
-// cache; Reset, Resize and Close leave them unchanged, and [Stats.Sub] returns their growth.
+// counted in one field and not yet in another. Counters never decrease; Reset, Resize and Close
+// leave them unchanged, and [Stats.Sub] returns their growth.
 type Stats struct {
-	// GetCalls counts looked-up keys: one for each Get, HasGet, GetWithTTL, Has and GetOrLoad, and one
-	// for each key of GetBatch and GetOrLoadBatch.
+	// GetCalls counts looked-up keys: by Get and its variants, Has and GetOrLoad, and each key of a
+	// batch.
 	GetCalls uint64
 
 	// SetCalls counts calls of Set and its variants, whether or not they stored something, of Updates
 	// that set a value, and keys of SetBatch.
 	SetCalls uint64
 
-	// Misses counts the GetCalls that found no value.
-	Misses uint64
+	Misses uint64 // GetCalls that found no value
 
 	// Collisions counts live records that a call examined because 39 bits of their hash matched, and
 	// that had another key.
@@ -34,38 +34,27 @@ type Stats struct {
 	// have not been removed yet, and the negative entries of GetOrLoad.
 	EntriesCount uint64
 
-	// BytesSize is a gauge: the bytes of the records of these entries: keys, values and headers.
-	BytesSize uint64
+	BytesSize    uint64 // a gauge: the bytes of these entries' records: keys, values and headers
+	MaxBytesSize uint64 // a gauge: the bound on off-heap memory, as last set by Resize
+	DelCalls     uint64 // calls of Del and GetAndDel, and Updates that removed the key
 
-	// MaxBytesSize is a gauge: the bound on off-heap memory, as last set by Resize.
-	MaxBytesSize uint64
+	EvictedEntries uint64 // entries that were dropped to make room
+	EvictedBytes   uint64 // and the bytes of their records
 
-	DelCalls uint64 // calls of Del and GetAndDel, and Updates that removed the key
-
-	// EvictedEntries and EvictedBytes count entries, and the bytes of their records, that were dropped
-	// to make room.
-	EvictedEntries uint64
-	EvictedBytes   uint64
-
-	// EvictedMisses counts the Misses of keys whose entries were evicted lately: the cache remembers
-	// the hashes of some of the entries that it has dropped. A larger cache would have found most of
-	// them.
+	// EvictedMisses counts the Misses of keys whose entries were evicted lately, as far as the cache
+	// remembers their hashes. A larger cache would have found most of them.
 	EvictedMisses uint64
 
-	// ExpiredEntries counts entries that were removed after they had expired: by a Set, by
-	// DeleteExpired, or when their memory was needed.
-	ExpiredEntries uint64
-
-	// RestoredEntries counts entries that came from snapshots.
-	RestoredEntries uint64
+	ExpiredEntries  uint64 // entries that were removed because they had expired
+	RestoredEntries uint64 // entries that came from snapshots
 
 	// EffectiveMaxBytes is a gauge: the bound in force. It is less than MaxBytesSize as long as the
 	// operating system refuses memory or the file system of Options.File is full.
 	EffectiveMaxBytes uint64
 
-	// ReservedBytes is a gauge: the off-heap memory that records and indexes hold, in whole chunks,
-	// and not what is free for reuse. DeadBytes is the part that holds dead records: replaced,
-	// deleted, expired or invalidated; IndexBytes, the part that holds indexes.
+	// ReservedBytes is a gauge: the off-heap memory that records and indexes hold, in whole chunks.
+	// DeadBytes is the part that holds dead records: replaced, deleted, expired or invalidated;
+	// IndexBytes, the part that holds indexes.
 	ReservedBytes uint64
 	DeadBytes     uint64
 	IndexBytes    uint64
@@ -85,11 +74,11 @@ type RefusedStats struct {
 
 // LoadStats count the loads of GetOrLoad and GetOrLoadBatch, one for each key of a batch.
 type LoadStats struct {
-	// Started counts the loads that were started; Errors, those that failed; Dropped, those whose
-	// result was not stored because the key was written during the load, no caller waited any more, or
-	// the cache refused it.
 	Started uint64
-	Errors  uint64
+	Errors  uint64 // those that failed
+
+	// Dropped counts those whose result was not stored because the key was written during the load, no
+	// caller waited any more, or the cache refused it.
 	Dropped uint64
 
 	// StaleHits counts the keys for which an expired value was returned because their load had failed
@@ -104,11 +93,9 @@ type CompressionStats struct {
 	ColdHits    uint64 // hits in the cold part
 	ColdEntries uint64 // a gauge: the entries in the cold part
 
-	// Compressed counts values that were compressed; BytesBefore and BytesAfter, the bytes of their
-	// records before and after compression.
-	Compressed  uint64
-	BytesBefore uint64
-	BytesAfter  uint64
+	Compressed  uint64 // values that were compressed
+	BytesBefore uint64 // the bytes of their records before that
+	BytesAfter  uint64 // and after it
 
 	// Errors counts calls to the Compressor that failed, panicked or returned wrong bytes, and
 	// dictionaries that could not be written to Options.File + ".dict".
@@ -131,8 +118,8 @@ type FileStats struct {
 	DiscardedFiles uint64
 }
 
-// Sub returns the change since earlier, the statistics of the same cache at an earlier time: the
-// differences of the counters, with the gauges of s.
+// Sub returns the differences of the counters since earlier, the statistics of the same cache at an
+// earlier time, with the gauges of s.
 func (s Stats) Sub(earlier Stats) Stats {
 	s.GetCalls -= earlier.GetCalls
 	s.SetCalls -= earlier.SetCalls
@@ -175,7 +162,7 @@ func (s Stats) HitRatio() float64 {
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
 }
 
-// Stats returns the counters and gauges of the cache: it is [Cache.UpdateStats] of a new Stats.
+// Stats returns the counters and gauges of the cache, as [Cache.UpdateStats] adds them to a Stats.
 func (c *Cache) Stats() Stats {
 	var s Stats
 	c.UpdateStats(&s)
@@ -183,19 +170,17 @@ func (c *Cache) Stats() Stats {
 }
 
 // UpdateStats adds the counters and gauges of the cache to s. It locks every bucket briefly, one
-// after another, and does not allocate.
-//
-// For a namespace it adds GetCalls, Misses, SetCalls, DelCalls, EntriesCount and BytesSize: all
-// other fields are of the whole cache. It then takes no lock.
+// after another, and does not allocate. For a namespace it adds GetCalls, Misses, SetCalls,
+// DelCalls, EntriesCount and BytesSize, and takes no lock: all other fields are of the whole cache.
 func (c *Cache) UpdateStats(s *Stats) {
 	if c.space != nil {
 		c.updateSpaceStats(s)
 		return
 	}
-	gets, misses := c.counters.Sum()
-	s.GetCalls += gets
-	s.Misses += misses
-	s.Loads.NegativeHits += c.counters.Negatives()
+	n := c.counters.Sum()
+	s.GetCalls += n.Lookups
+	s.Misses += n.Misses
+	s.Loads.NegativeHits += n.Negative
 	s.Loads.Started += c.loads.started.Load()
 	s.Loads.Errors += c.loads.failed.Load()
 	s.Loads.Dropped += c.loads.dropped.Load()
@@ -219,14 +204,12 @@ func (c *Cache) UpdateStats(s *Stats) {
 
 // updateSpaceStats is UpdateStats of a namespace.
 func (c *Cache) updateSpaceStats(s *Stats) {
-	counters := c.space.counters.Load()
-	gets, misses := counters.Sum()
-	sets, dels := counters.Writes()
+	n := c.space.counts().Sum()
 	entries, bytes := c.space.size(c.engine)
-	s.GetCalls += gets
-	s.Misses += misses
-	s.SetCalls += sets
-	s.DelCalls += dels
+	s.GetCalls += n.Lookups
+	s.Misses += n.Misses
+	s.SetCalls += n.Sets
+	s.DelCalls += n.Dels
 	s.EntriesCount += uint64(entries)
 	s.BytesSize += uint64(bytes)
 }
@@ -259,4 +242,45 @@ func (s *CompressionStats) add(z *cold.Compression) {
 	s.BytesAfter += z.Counts.To.Load()
 	s.Errors += z.Counts.Failed.Load() + z.Counts.Wrong.Load()
 	s.CompressTime += time.Duration(z.Nanos.Load())
+}
+
+// String returns all fields on one line for people to read. The wording may change: programs should
+// use the fields, or package [github.com/ringcache/ringcache/adapters/ringexpvar].
+func (s Stats) String() string {
+	l, z, f := &s.Loads, &s.Compression, &s.File
+	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d of evicted keys, %d sets, %d dels; "+
+		"refused %d too large, %d without memory, %d too short; "+
+		"%d entries, %v of %v, %v in force, %v reserved, of it %v dead, %v index; "+
+		"%d evicted, %v; %d expired; %d restored; %d collisions, %d corruptions; "+
+		"%d loads, %d of them failed, %d dropped, %d stale hits, %d negative hits; "+
+		"%d cold, %d cold hits, %d compressed, %v to %v in %v, %d errors; "+
+		"%d recovered, %d records discarded, %d files discarded",
+		s.GetCalls, 100*s.HitRatio(), s.Misses, s.EvictedMisses, s.SetCalls, s.DelCalls,
+		s.Refused.TooLarge, s.Refused.NoMemory, s.Refused.TTLTooShort,
+		s.EntriesCount, byteCount(s.BytesSize), byteCount(s.MaxBytesSize),
+		byteCount(s.EffectiveMaxBytes), byteCount(s.ReservedBytes),
+		byteCount(s.DeadBytes), byteCount(s.IndexBytes),
+		s.EvictedEntries, byteCount(s.EvictedBytes), s.ExpiredEntries, s.RestoredEntries,
+		s.Collisions, s.Corruptions,
+		l.Started, l.Errors, l.Dropped, l.StaleHits, l.NegativeHits,
+		z.ColdEntries, z.ColdHits, z.Compressed, byteCount(z.BytesBefore), byteCount(z.BytesAfter),
+		z.CompressTime, z.Errors,
+		f.RecoveredEntries, f.DiscardedRecords, f.DiscardedFiles)
+}
+
+// byteCount is a number of bytes that is printed in the largest unit of which there is at least
+// one.
+type byteCount uint64
+
+func (n byteCount) String() string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", uint64(n))
+	}
+	const units = "KMGTPE"
+	x, u := float64(n)/1024, 0
+	// Above that, one decimal would print 1024.0.
+	for x >= 1023.95 && u < len(units)-1 {
+		x, u = x/1024, u+1
+	}
+	return fmt.Sprintf("%.1f %cB", x, units[u])
 }

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -31,7 +32,7 @@ type Key interface {
 // Codec encodes and decodes values of type V for a [Typed] view. Package
 // [github.com/ringcache/ringcache/codec] has codecs for JSON, for types that encode themselves, for
 // strings and byte slices, and for a pair of functions; its Memo avoids decoding on frequent hits.
-// The goroutines that use the view call both methods concurrently, while no lock is held.
+// Both methods are called concurrently, and while no lock is held.
 type Codec[V any] interface {
 	// Append appends the encoding of v to dst and returns the extended slice, like the built-in
 	// append. It must not keep dst. If it returns an error, nothing is stored.
@@ -43,22 +44,22 @@ type Codec[V any] interface {
 	Decode(data []byte) (V, error)
 }
 
-// TypedOptions are the settings of a [Typed] view. The zero value is the default.
+// TypedOptions are the settings of a [Typed] view.
 type TypedOptions struct {
-	// Prefix begins every key of the view, so that several views, or a view and other code, can share
-	// a cache. It must not be the beginning of another view's prefix: end it with a byte that occurs
-	// nowhere else in a prefix, as in "user:". Its bytes are stored with every entry.
+	// Prefix begins every key of the view, and is stored with it, so that several views, or a view and
+	// other code, can share a cache. It must not be the beginning of another view's prefix: end it
+	// with a byte that occurs nowhere else in a prefix, as in "user:".
 	Prefix string
 }
 
 // Typed is a view of a [Cache] with keys of type K and values of type V, which a [Codec] encodes.
 // It holds no entries itself: any number of views, and the cache's own methods, may use the same
-// cache. It is made by [NewTyped], keeps its cache reachable, and is safe for concurrent use if its
-// codec is. No lock is held while a codec runs.
+// cache. It keeps its cache reachable, and is safe for concurrent use if its codec is. No lock is
+// held while a codec runs.
 //
-// Methods behave like the [Cache] methods of the same name. Methods that store may also return
-// [ErrEncode], with the codec's own error; methods that read, [ErrDecode], with the codec's error
-// and the key, truncated to 64 bytes.
+// Methods behave like the [Cache] methods of the same name. Those that store may also return
+// [ErrEncode], those that read [ErrDecode], each with the codec's own error. Calls do not allocate,
+// within the limits that [Typed.Set] states, unless the codec does.
 type Typed[K Key, V any] struct {
 	cache  *Cache
 	prefix string
@@ -69,14 +70,14 @@ type Typed[K Key, V any] struct {
 	entries sync.Pool // of *Entry[V], for Update
 }
 
-// NewTyped returns a view of a cache, which may be a namespace, for keys of type K and values of
-// type V, which codec encodes. K must be given explicitly; the other types are inferred:
+// NewTyped returns a view of a cache, which may be a namespace. K must be given explicitly; the
+// other types are inferred:
 //
 //	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
-// Calls on a view count in the statistics of its cache, and its Reset removes the entries of the
-// view. NewTyped panics if the cache or the codec is nil.
+// Calls on a view count in the statistics of its cache, and the cache's Reset removes the entries
+// of the view. NewTyped panics if the cache or the codec is nil.
 func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, V] {
 	if c == nil || codec == nil {
 		panic("ringcache: make typed view: cache or codec is nil")
@@ -89,79 +90,128 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 	return t
 }
 
-// Get returns the value of key and true, or the zero value and false if key is absent. If the codec
-// cannot decode the entry, the error is [ErrDecode]: the bytes may be from an older version of the
-// program, or from a view that should have a different prefix. The entry stays until it is set
-// again; in [Stats] it is a hit.
-//
-// Get does not allocate, within the limits that [Typed.Set] states.
+// Get returns the value of key and true, or the zero value and false if key is absent. [ErrDecode]
+// means that the bytes are from an older version of the program, or from a view that should have a
+// different prefix. The entry stays until it is set again; in [Stats] it is a hit.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
-	if t.memo != nil {
-		return t.getRemembered(key)
-	}
-	var room [stackKey]byte
-	s := scratch.Get()
-	defer s.Release()
-	data, ok := t.cache.HasGet(s.Bytes[:0], t.key(room[:0], key))
-	return t.found(s, "get", key, data, ok)
+	v, _, ok, err = t.look("get", key, getMode)
+	return v, ok, err
 }
 
-// getRemembered is Get of a view whose codec remembers values.
-func (t *Typed[K, V]) getRemembered(key K) (v V, ok bool, err error) {
+// Peek is [Typed.Get] that counts neither in [Stats] nor for the eviction policy, like
+// [Cache.Peek].
+func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
+	v, _, ok, err = t.look("peek", key, withValue)
+	return v, ok, err
+}
+
+// GetWithTTL is [Typed.Get] that also returns the remaining time to live: 0 if the entry never
+// expires, is absent, or cannot be decoded.
+func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
+	v, expiry, ok, err := t.look("get", key, getMode)
+	if ok {
+		ttl = t.cache.left(expiry, hit)
+	}
+	return v, ttl, ok, err
+}
+
+// look looks up key with the effects of mode.
+func (t *Typed[K, V]) look(
+	verb string, key K, mode lookupMode,
+) (v V, expiry uint32, ok bool, err error) {
 	var room [stackKey]byte
-	k := t.keyBytes(room[:0], key)
-	h := t.cache.shared.HashOf(k, t.cache.kind())
-	if v, ok = t.recall(k, h); ok {
-		return v, true, nil
+	k, h := t.hashed(room[:0], key)
+	if mode == getMode && t.memo != nil {
+		if v, expiry, ok = t.recall(k, h); ok {
+			return v, expiry, true, nil
+		}
 	}
 	s := scratch.Get()
 	defer s.Release()
-	data, _, got := t.cache.lookup(s.Bytes[:0], k, h, getMode)
-	if !t.cache.looked(got == hit) {
-		return v, false, nil
-	}
+	data, expiry, got := t.cache.lookup(s.Bytes[:0], k, h, mode)
 	s.Bytes = data
-	if v, err = t.decodeEntry(k, h, data); err != nil {
-		var zero V
-		return zero, false, t.decodeError("get", key, data, err)
+	if ok = got == hit; mode&counted != 0 {
+		t.cache.looked(ok)
 	}
-	return v, true, nil
+	if ok {
+		v, err = t.decodeEntry(k, h, data)
+		v, err = t.decoded(verb, key, data, v, err)
+	}
+	return v, expiry, ok && err == nil, err
 }
 
-// recall returns the remembered value of k's entry, whose hash is h, if the entry is unchanged
-// since the value was bound to it. That is a hit, with all effects of one.
-func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, ok bool) {
-	c := t.cache
-	e, bound := t.memo.Recall(h)
-	if e == nil || bound.Bucket != c.bucketID(h) { // the place is another key's: no need to look
-		return v, false
-	}
-	id := c.identify(k, h)
-	if id.EntryID != bound || c.isDue(id.expiry) {
-		return v, false
-	}
-	c.noteHit(h, id)
-	t.cache.looked(true)
-	return t.memo.Hit(e), true
+// Has reports whether key is present, even if its value cannot be decoded.
+func (t *Typed[K, V]) Has(key K) bool {
+	var room [stackKey]byte
+	return t.cache.Has(t.key(room[:0], key))
 }
 
-// decodeEntry returns the value whose encoding is data, which was read from the entry of k, whose
-// hash is h.
+// TTL returns the remaining time to live of key's entry, and whether key is present, like
+// [Cache.TTL].
+func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
+	var room [stackKey]byte
+	return t.cache.TTL(t.key(room[:0], key))
+}
+
+// parse returns the value whose encoding is data. The codec must not write to what follows it.
+func (t *Typed[K, V]) parse(data []byte) (V, error) {
+	return t.codec.Decode(data[:len(data):len(data)])
+}
+
+// decode returns the value whose encoding is data, which was read from the entry of key.
+func (t *Typed[K, V]) decode(verb string, key K, data []byte) (V, error) {
+	v, err := t.parse(data)
+	return t.decoded(verb, key, data, v, err)
+}
+
+// decoded returns the result of decoding data.
+func (t *Typed[K, V]) decoded(verb string, key K, data []byte, v V, err error) (V, error) {
+	if err != nil {
+		var zero V // even if the codec returns another value
+		return zero, t.decodeError("ringcache: "+verb+" ", key, data, err)
+	}
+	return v, nil
+}
+
+// decodeEntry is decode with the codec's own error. k and h are the engine's key and its hash.
 func (t *Typed[K, V]) decodeEntry(k []byte, h uint64, data []byte) (V, error) {
-	data = data[:len(data):len(data)]
 	if t.memo == nil {
-		return t.codec.Decode(data)
+		return t.parse(data)
 	}
-	v, known, err := t.memo.Decode(data)
-	if known && t.memo.Binds(h) {
-		t.bind(k, h)
+	v, e, err := t.memo.Decode(data[:len(data):len(data)])
+	if e != nil && t.memo.Binds(e, h) {
+		t.bind(e, k, h)
 	}
 	return v, err
 }
 
-// bind lets recall find the value of k's entry. The bytes are read after the identity: if a write
-// came in between, they are those of another identity, and recall never finds them by this one.
-func (t *Typed[K, V]) bind(k []byte, h uint64) {
+// decodeError returns the error of an entry that cannot be decoded.
+func (t *Typed[K, V]) decodeError(prefix string, key K, data []byte, err error) error {
+	return fmt.Errorf("%sentry %s of %d bytes: %w: %w",
+		prefix, t.quote(key), len(data), ErrDecode, err)
+}
+
+// recall returns the remembered value of k's entry, whose hash is h, if the entry is unchanged
+// since the value was bound to it. That is a hit, with all effects of one.
+func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, expiry uint32, ok bool) {
+	c := t.cache
+	e, bound := t.memo.Recall(h)
+	if e == nil {
+		return v, 0, false
+	}
+	id := c.identify(k, h)
+	if id.EntryID != bound || c.isDue(id.expiry) {
+		return v, 0, false
+	}
+	c.noteHit(h, id)
+	t.cache.looked(true)
+	return t.memo.Hit(e), id.expiry, true
+}
+
+// bind lets recall find e, the value of k's entry. The bytes are read after the identity: if a
+// write came in between, they are those of another identity, and recall never finds them by this
+// one.
+func (t *Typed[K, V]) bind(e *memo.Entry[V], k []byte, h uint64) {
 	c := t.cache
 	id := c.identify(k, h).EntryID
 	if id == (memo.EntryID{}) {
@@ -171,205 +221,134 @@ func (t *Typed[K, V]) bind(k []byte, h uint64) {
 	defer s.Release()
 	data, _, got := c.lookup(s.Bytes[:0], k, h, withValue)
 	if s.Bytes = data; got == hit {
-		t.memo.Bind(h, id, data)
+		t.memo.Bind(e, h, id, data)
 	}
-}
-
-// Peek is [Cache.Peek]: a [Typed.Get] that counts neither in [Stats] nor for the eviction policy.
-func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
-	var room [stackKey]byte
-	s := scratch.Get()
-	defer s.Release()
-	data, ok := t.cache.Peek(s.Bytes[:0], t.key(room[:0], key))
-	return t.found(s, "peek", key, data, ok)
-}
-
-// GetWithTTL is [Cache.GetWithTTL]: a [Typed.Get] that also returns the remaining time to live of
-// the entry, which is 0 if it never expires, is absent, or cannot be decoded.
-func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
-	var room [stackKey]byte
-	s := scratch.Get()
-	defer s.Release()
-	data, ttl, ok := t.cache.GetWithTTL(s.Bytes[:0], t.key(room[:0], key))
-	if v, ok, err = t.found(s, "get", key, data, ok); !ok {
-		ttl = 0
-	}
-	return v, ttl, ok, err
-}
-
-// found returns the result of a lookup of key into s.
-func (t *Typed[K, V]) found(
-	s *scratch.Buffer, verb string, key K, data []byte, ok bool,
-) (v V, _ bool, err error) {
-	if !ok {
-		return v, false, nil
-	}
-	s.Bytes = data
-	v, err = t.decode(verb, key, data)
-	return v, err == nil, err
-}
-
-// Has is [Cache.Has]: it reports whether key is present, even if its value cannot be decoded.
-func (t *Typed[K, V]) Has(key K) bool {
-	var room [stackKey]byte
-	return t.cache.Has(t.key(room[:0], key))
-}
-
-// TTL is [Cache.TTL]: it returns the remaining time to live of key's entry, and whether key is
-// present.
-func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
-	var room [stackKey]byte
-	return t.cache.TTL(t.key(room[:0], key))
-}
-
-// decode returns the value whose encoding is data, a copy.
-func (t *Typed[K, V]) decode(verb string, key K, data []byte) (v V, err error) {
-	if v, err = t.codec.Decode(data[:len(data):len(data)]); err == nil {
-		return v, nil
-	}
-	var zero V // even if the codec returns another value
-	return zero, t.decodeError(verb, key, data, err)
-}
-
-func (t *Typed[K, V]) decodeError(verb string, key K, data []byte, err error) error {
-	return fmt.Errorf("ringcache: %s entry %w", verb, t.decodeCause(key, data, err))
-}
-
-// decodeCause returns the error of an entry that cannot be decoded.
-func (t *Typed[K, V]) decodeCause(key K, data []byte, err error) error {
-	return fmt.Errorf("%s of %d bytes: %w: %w", t.quote(key), len(data), ErrDecode, err)
 }
 
 // quote returns a key for an error message: a number, or a quoted and truncated string.
 func (t *Typed[K, V]) quote(key K) string {
-	var b []byte
-	switch t.kind {
-	case reflect.String:
-		b = bytesOf(as[string](&key))
-	case reflect.Slice:
-		b = as[[]byte](&key)
+	b, ok := t.text(&key)
+	switch n, size := t.keyInt(key); {
+	case ok && len(b) > longestQuote:
+		return strconv.Quote(string(b[:longestQuote])) + "..."
+	case ok:
+		return strconv.Quote(string(b))
+	case t.kind <= reflect.Int64: // the kinds of signed integers come first
+		above := 64 - 8*size
+		return strconv.FormatInt(int64(n<<above)>>above, 10)
 	default:
-		n, size := t.keyInt(key)
-		if t.kind <= reflect.Int64 { // the kinds of signed integers come first
-			above := 64 - 8*size
-			return strconv.FormatInt(int64(n<<above)>>above, 10)
-		}
 		return strconv.FormatUint(n, 10)
 	}
-	if len(b) > longestQuote {
-		return strconv.Quote(string(b[:longestQuote])) + "..."
-	}
-	return strconv.Quote(string(b))
 }
 
-// GetBatch is [Cache.GetBatch]: it looks up keys and sets vals[i] to the value of keys[i] and
-// found[i] to true, or to the zero value and false on a miss. It returns the number of values
-// found. Keys may repeat. A value that cannot be decoded is not found, but all others are, and the
-// error is that of the first such key, with its index. GetBatch panics if vals or found is shorter
-// than keys. It does not allocate for a key, within the limits that [Typed.Set] states.
+// GetBatch looks up keys like [Cache.GetBatch]: it sets vals[i] to the value of keys[i] and
+// found[i] to true, or to the zero value and false. A value that cannot be decoded is not found,
+// and the error is that of the first such key, with its index. GetBatch panics if vals or found is
+// shorter than keys.
 func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
-	mustFitTyped("get batch", keys, vals, found)
+	mustFit("get batch", len(keys), len(vals), len(found))
 	var bl lookups
-	b, s := blocks.Get().(*block), scratch.Get()
-	defer b.release()
+	var rawKeys, datas [batchSize][]byte
+	ks, s := scratch.Get(), scratch.Get()
+	defer ks.Release()
 	defer s.Release()
 	for i := 0; i < len(keys); i += batchSize {
-		end := min(i+batchSize, len(keys))
-		b.reset()
-		for j, key := range keys[i:end] {
-			b.keys[j] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), key))
-		}
-		out, there := t.cache.getBlock(&bl, s.Bytes[:0], b.keys[:end-i], b.vals[:end-i])
+		part := keys[i:min(i+batchSize, len(keys))]
+		out, there := t.cache.getBlock(
+			&bl, s.Bytes[:0], t.keysOf(ks, rawKeys[:0], part), datas[:len(part)])
 		s.Bytes = out
-		t.cache.lookedFor(end-i, there)
-		for j, data := range b.vals[:end-i] {
-			var ok bool
-			vals[i+j], ok, err = t.decodeNth("get batch", i+j, keys[i+j], data, err)
-			if found[i+j] = ok; ok {
+		t.cache.lookedFor(len(part), there)
+		for j, data := range datas[:len(part)] {
+			var zero V
+			vals[i+j], found[i+j] = zero, false
+			if data == nil {
+				continue
+			}
+			v, e := t.parse(data)
+			if e == nil {
+				vals[i+j], found[i+j] = v, true
 				hits++
+			} else if err == nil {
+				prefix := fmt.Sprintf("ringcache: get batch: index %d: get ", i+j)
+				err = t.decodeError(prefix, part[j], data, e)
 			}
 		}
 	}
 	return hits, err
 }
 
-// mustFitTyped panics if vals or found is shorter than keys.
-func mustFitTyped[K Key, V any](verb string, keys []K, vals []V, found []bool) {
-	if len(vals) < len(keys) || len(found) < len(keys) {
-		panic(fmt.Sprintf("ringcache: %s: %d vals and %d found for %d keys",
-			verb, len(vals), len(found), len(keys)))
+// keysOf returns the engine's keys for some keys. It appends them to room, and their bytes to s.
+func (t *Typed[K, V]) keysOf(s *scratch.Buffer, room [][]byte, keys []K) [][]byte {
+	s.Bytes = s.Bytes[:0]
+	for _, key := range keys {
+		from := len(s.Bytes)
+		s.Bytes = t.appendKey(t.cache.start(s.Bytes), key)
+		room = append(room, s.Bytes[from:]) // valid even if s moves
 	}
-}
-
-// decodeNth returns the value of a key of a batch, and the first error of the batch. data is nil on
-// a miss.
-func (t *Typed[K, V]) decodeNth(
-	verb string, n int, key K, data []byte, first error,
-) (v V, ok bool, _ error) {
-	if data == nil {
-		return v, false, first
-	}
-	v, err := t.codec.Decode(data)
-	if err == nil {
-		return v, true, first
-	}
-	if first == nil {
-		first = t.decodeError(fmt.Sprintf("%s: index %d: get", verb, n), key, data, err)
-	}
-	var zero V
-	return zero, false, first
+	return room
 }
 
 // All returns an iterator over the entries of the view, with keys and values that the body may
-// keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache. An
-// entry belongs to the view if its key consists of the view's prefix and the bytes of a K, of the
-// right length for an integer. Entries that cannot be decoded are skipped: they may belong to other
-// users of the cache.
+// keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache:
+// those with the view's prefix and the bytes of a K, of the right length for an integer, are the
+// view's. Entries that cannot be decoded are skipped: they may belong to other users of the cache.
 func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(key K, v V) bool) {
 		mustBeFunc("All", yield != nil)
-		var key K
-		ours := func(raw []byte) (ok bool) {
-			key, ok = t.keyOf(raw)
-			return ok
-		}
-		t.cache.loop(ours, withValue, func(_, data []byte) bool {
-			v, err := t.codec.Decode(data[:len(data):len(data)])
+		t.loop(withValue, func(key K, data []byte) bool {
+			v, err := t.parse(data)
 			return err != nil || yield(key, v)
 		})
 	}
 }
 
-// Keys is [Typed.All] without the values, which it does not decode: it also yields the keys of
-// values that cannot be decoded.
+// Keys is [Typed.All] without the values, which it does not decode.
 func (t *Typed[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(key K) bool) {
 		mustBeFunc("Keys", yield != nil)
-		var key K
-		ours := func(raw []byte) (ok bool) {
-			key, ok = t.keyOf(raw)
-			return ok
-		}
-		t.cache.loop(ours, 0, func(_, _ []byte) bool { return yield(key) })
+		t.loop(0, func(key K, _ []byte) bool { return yield(key) })
 	}
 }
 
-// keyBytes returns the engine's key for key, built in buf, and key the cache's: the prefix and the
-// bytes of key.
-func (t *Typed[K, V]) keyBytes(buf []byte, key K) []byte { return t.key(t.cache.start(buf), key) }
-
-func (t *Typed[K, V]) key(buf []byte, key K) []byte {
-	return t.bytes(append(buf, t.prefix...), key)
+// loop calls fn with the entries of the view, until fn returns false.
+func (t *Typed[K, V]) loop(mode lookupMode, fn func(key K, data []byte) bool) {
+	var key K
+	ours := func(raw []byte) (ok bool) {
+		rest, ok := bytes.CutPrefix(raw, []byte(t.prefix))
+		if ok {
+			key, ok = t.parseKey(rest)
+		}
+		return ok
+	}
+	t.cache.loop(ours, mode, func(_, data []byte) bool { return fn(key, data) })
 }
 
-// bytes appends the bytes of key to buf. If buf is empty, the result for a string or byte slice is
-// its own memory, and must not be written to.
-func (t *Typed[K, V]) bytes(buf []byte, key K) []byte {
-	switch t.kind {
-	case reflect.String:
-		return concat(buf, bytesOf(as[string](&key)))
-	case reflect.Slice:
-		return concat(buf, as[[]byte](&key))
+// hashed returns the engine's key for key, which may be built in room, and its hash.
+func (t *Typed[K, V]) hashed(room []byte, key K) (k []byte, h uint64) {
+	if t.cache.space == nil {
+		k = t.key(room, key)
+	} else {
+		k = t.appendKey(t.cache.start(room), key)
+	}
+	return k, t.cache.shared.HashOf(k, t.cache.kind())
+}
+
+// key returns the cache's key for key: the prefix and the bytes of key. It is key's own memory,
+// which must not be written to, if there is no prefix, or built in room.
+func (t *Typed[K, V]) key(room []byte, key K) []byte {
+	if t.prefix == "" {
+		if b, ok := t.text(&key); ok {
+			return b
+		}
+	}
+	return t.appendKey(room, key)
+}
+
+// appendKey appends the cache's key for key.
+func (t *Typed[K, V]) appendKey(buf []byte, key K) []byte {
+	buf = append(buf, t.prefix...)
+	if b, ok := t.text(&key); ok {
+		return append(buf, b...)
 	}
 	n, size := t.keyInt(key)
 	if size == 8 {
@@ -380,20 +359,18 @@ func (t *Typed[K, V]) bytes(buf []byte, key K) []byte {
 	return append(buf, b[8-size:]...)
 }
 
-// concat returns buf followed by k, or k itself if buf is empty.
-func concat(buf, k []byte) []byte {
-	if len(buf) == 0 {
-		return k
+// text returns the bytes of a key that is a string or byte slice, and whether it is one. A string's
+// are not copied, which is sound: a Cache reads a key only while a call runs, and neither writes to
+// it nor keeps it.
+func (t *Typed[K, V]) text(key *K) (b []byte, ok bool) {
+	switch t.kind {
+	case reflect.String:
+		s := as[string](key)
+		return unsafe.Slice(unsafe.StringData(s), len(s)), true
+	case reflect.Slice:
+		return as[[]byte](key), true
 	}
-	return append(buf, k...)
-}
-
-// keyOf returns the view's key for a key of the cache, in its own memory, and whether there is one.
-func (t *Typed[K, V]) keyOf(raw []byte) (key K, ok bool) {
-	if len(raw) < len(t.prefix) || string(raw[:len(t.prefix)]) != t.prefix {
-		return key, false
-	}
-	return t.parseKey(raw[len(t.prefix):])
+	return nil, false
 }
 
 // parseKey returns the key with the given bytes, and whether there is one.
@@ -446,10 +423,6 @@ func (t *Typed[K, V]) keyInt(key K) (n uint64, size int) {
 		return uint64(as[uint](&key)), 8
 	}
 }
-
-// bytesOf returns the bytes of s without copying them. This is sound for a key: a Cache reads a key
-// only while a call runs, and neither writes to it nor keeps it.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // as returns *k as a T. This is sound because the caller has checked that the underlying type of K
 // is T, or an integer type of the same size: a type has the same memory layout as its underlying

@@ -13,16 +13,15 @@ import (
 // removed.
 
 // Set stores v under key, replacing an older value of key. The cache keeps the encoding of v and no
-// reference to v itself. Set returns [ErrEncode], with the codec's own error, if the codec cannot
-// encode v, and the errors of [Cache.Set]. Whatever the error, an older value of key is gone.
+// reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then an older value of key
+// is gone.
 //
-// Set itself does not allocate: it encodes into a buffer that later calls reuse. It does allocate
-// for an encoding of more than 1 MB, and for a key of more than 128 bytes together with its prefix
-// and the 8 bytes of a namespace; a string or byte slice that has neither may have any length.
+// Set itself does not allocate, except for an encoding of more than 1 MB, and for a key of more
+// than 128 bytes together with its prefix and the 8 bytes of a namespace; a string or byte slice
+// that has neither may have any length.
 func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
 
-// SetWithTTL is [Cache.SetWithTTL]: a [Typed.Set] of an entry that expires after ttl, or never if
-// ttl is 0.
+// SetWithTTL is [Typed.Set] with the TTL of [Cache.SetWithTTL].
 func (t *Typed[K, V]) SetWithTTL(key K, v V, ttl time.Duration) error {
 	return t.setFor(key, v, withTTL(ttl))
 }
@@ -41,9 +40,9 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	return t.cache.setFor(k, data, l)
 }
 
-// SetIfAbsent is [Cache.SetIfAbsent]: a [Typed.SetWithTTL] if key is absent. If key is present, it
-// returns the existing value and false. If that value cannot be decoded, the entry stays, and the
-// error is [ErrDecode]; if v cannot be encoded, the error is [ErrEncode] and nothing changes.
+// SetIfAbsent is [Typed.SetWithTTL] if key is absent. If key is present, it returns the existing
+// value and false, and [ErrDecode] if that cannot be decoded. If v cannot be encoded, nothing
+// changes.
 func (t *Typed[K, V]) SetIfAbsent(
 	key K, v V, ttl time.Duration,
 ) (was V, stored bool, err error) {
@@ -63,8 +62,8 @@ func (t *Typed[K, V]) SetIfAbsent(
 	return was, stored, err
 }
 
-// CompareAndSwap is [Cache.CompareAndSwap]: a [Typed.Set] of new if the value of key has the same
-// encoding as old. If either cannot be encoded, the error is [ErrEncode] and nothing changes.
+// CompareAndSwap is [Typed.Set] of new if the value of key has the same encoding as old. If either
+// cannot be encoded, nothing changes.
 func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
 	var room [stackKey]byte
 	s, before := scratch.Get(), scratch.Get()
@@ -81,8 +80,8 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 	return t.cache.CompareAndSwap(t.key(room[:0], key), was, data)
 }
 
-// SetIfChanged is [Cache.SetIfChanged]: a [Typed.Set] unless the value of key has the same encoding
-// as v. It reports whether it changed the value.
+// SetIfChanged is [Typed.Set] unless the value of key has the same encoding as v. It reports
+// whether it stored v.
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	var room [stackKey]byte
 	k := t.key(room[:0], key)
@@ -96,32 +95,34 @@ func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	return t.cache.SetIfChanged(k, data)
 }
 
-// Del is [Cache.Del]: it removes key and reports whether it was present.
+// Del removes key and reports whether it was present.
 func (t *Typed[K, V]) Del(key K) bool {
 	var room [stackKey]byte
 	return t.cache.Del(t.key(room[:0], key))
 }
 
-// GetAndDel is [Cache.GetAndDel]: it removes key, and returns its value and whether it was present.
-// If the value cannot be decoded, key is removed, ok is false, and the error is [ErrDecode].
+// GetAndDel removes key, and returns its value and whether it was present. If the value cannot be
+// decoded, key is removed nevertheless, ok is false, and the error is [ErrDecode].
 func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	var room [stackKey]byte
 	s := scratch.Get()
 	defer s.Release()
-	data, ok := t.cache.GetAndDel(s.Bytes[:0], t.key(room[:0], key))
-	return t.found(s, "get and delete", key, data, ok)
+	if s.Bytes, ok = t.cache.GetAndDel(s.Bytes[:0], t.key(room[:0], key)); ok {
+		v, err = t.decode("get and delete", key, s.Bytes)
+	}
+	return v, ok && err == nil, err
 }
 
-// Touch is [Cache.Touch]: it sets the TTL of key's entry, starting now, and reports whether key was
-// present.
+// Touch sets the TTL of key's entry, starting now, and reports whether key was present, like
+// [Cache.Touch].
 func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	var room [stackKey]byte
 	return t.cache.Touch(t.key(room[:0], key), ttl)
 }
 
-// Update is [Cache.Update]: fn decides what becomes of the entry of key. If its value cannot be
-// decoded, fn is not called and the error is [ErrDecode]; if the value that fn sets cannot be
-// encoded, the error is [ErrEncode]. In both cases nothing changes.
+// Update lets fn decide what becomes of the entry of key, like [Cache.Update]. If its value cannot
+// be decoded, fn is not called. Then, or if the value that fn sets cannot be encoded, nothing
+// changes.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
 	var room [stackKey]byte
@@ -151,42 +152,45 @@ func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 
 // encode returns the encoding of v, which is in s if there is room.
 func (t *Typed[K, V]) encode(s *scratch.Buffer, verb string, v V) ([]byte, error) {
-	data, err := t.codec.Append(s.Bytes[:0], v)
+	data, err := t.append(s.Bytes[:0], v)
 	if err != nil {
-		return nil, encodeError(verb, err)
+		return nil, fmt.Errorf("ringcache: %s entry: %w", verb, err)
 	}
 	s.Fit(len(data))
 	return data, nil
 }
 
-func encodeError(verb string, err error) error {
-	return fmt.Errorf("ringcache: %s entry: %w: %w", verb, ErrEncode, err)
+// append appends the encoding of v to dst.
+func (t *Typed[K, V]) append(dst []byte, v V) ([]byte, error) {
+	data, err := t.codec.Append(dst, v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEncode, err)
+	}
+	return data, nil
 }
 
-// SetBatch is [Cache.SetBatch]: it stores vals[i] under keys[i] for each i, like calls to
-// [Typed.Set] in that order. It tries all entries even if some fail, and returns the first error,
-// with its index. SetBatch panics if vals is shorter than keys. It does not allocate for a key,
-// within the limits that Set states.
+// SetBatch stores vals[i] under keys[i] for each i, like [Cache.SetBatch]. It tries all entries
+// even if some fail, and returns the first error, with its index. It panics if vals is shorter than
+// keys.
 func (t *Typed[K, V]) SetBatch(keys []K, vals []V) error {
 	return t.setBatch(keys, vals, byOptions)
 }
 
-// SetBatchWithTTL is [Cache.SetBatchWithTTL]: a [Typed.SetBatch] of entries that expire after ttl,
-// or never if ttl is 0.
+// SetBatchWithTTL is [Typed.SetBatch] with the TTL of [Cache.SetWithTTL] for all entries.
 func (t *Typed[K, V]) SetBatchWithTTL(keys []K, vals []V, ttl time.Duration) error {
 	return t.setBatch(keys, vals, withTTL(ttl))
 }
 
 func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
-	if len(vals) < len(keys) {
-		panic(fmt.Sprintf("ringcache: set batch: %d vals for %d keys", len(vals), len(keys)))
-	}
-	b := blocks.Get().(*block)
-	defer b.release()
+	mustFit("set batch", len(keys), len(vals))
+	var rawKeys, datas [batchSize][]byte
+	ks, vs := scratch.Get(), scratch.Get()
+	defer ks.Release()
+	defer vs.Release()
 	var first error
 	for i := 0; i < len(keys); {
-		n, refused := t.encodeBlock(b, keys[i:], vals[i:])
-		at, err := t.cache.setBlock(b.keys[:n], b.vals[:n], l)
+		n, refused := t.encodeBlock(vs, &datas, vals[i:min(i+batchSize, len(keys))])
+		at, err := t.cache.setBlock(t.keysOf(ks, rawKeys[:0], keys[i:i+n]), datas[:n], l)
 		t.cache.wrote(n)
 		if refused != nil {
 			t.Del(keys[i+n])
@@ -202,81 +206,65 @@ func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
 	return first
 }
 
-// encodeBlock builds the keys and values of the next part of a batch, and returns their number. It
-// stops at a value that cannot be encoded and returns the error; the key of that value is built
-// too.
-func (t *Typed[K, V]) encodeBlock(b *block, keys []K, vals []V) (n int, err error) {
-	b.reset()
-	for n < min(len(keys), batchSize) && b.valueRoom.used < scratch.Most {
-		b.keys[n] = b.keyRoom.took(t.keyBytes(b.keyRoom.next(), keys[n]))
-		data, err := t.codec.Append(b.valueRoom.next(), vals[n])
+// encodeBlock encodes at most batchSize values into s, and returns their number: it stops at a
+// value that cannot be encoded, with the error, and where they are too long for s.
+func (t *Typed[K, V]) encodeBlock(
+	s *scratch.Buffer, datas *[batchSize][]byte, vals []V,
+) (n int, err error) {
+	s.Bytes = s.Bytes[:0]
+	for n < len(vals) && len(s.Bytes) < scratch.Most/2 {
+		from := len(s.Bytes)
+		data, err := t.append(s.Bytes[from:], vals[n])
 		if err != nil {
-			return n, fmt.Errorf("set entry: %w: %w", ErrEncode, err)
+			return n, fmt.Errorf("set entry: %w", err)
 		}
-		b.vals[n] = b.valueRoom.took(data)
+		s.Bytes = append(s.Bytes, data...) // onto itself, if there was room
+		datas[n] = s.Bytes[from:]          // valid even if s moves
 		n++
 	}
 	return n, nil
 }
 
-// GetOrLoad is [Cache.GetOrLoad]: it returns the value of key, and loads it if it is absent, once
-// for all concurrent callers. An entry that cannot be decoded is removed, and its key loaded.
+// GetOrLoad returns the value of key, and loads it if it is absent, once for all concurrent
+// callers, like [Cache.GetOrLoad]. An entry that cannot be decoded is removed, and its key loaded.
 //
-// The errors are those of Cache.GetOrLoad. If the codec cannot encode the loaded value, all waiting
-// callers get [ErrEncode]; if it cannot decode the encoding of that value, or an expired value
-// returned in its place ([Options].StaleIfError), they get [ErrDecode]. With an error, the value is
-// the zero value. A hit does not allocate, within the limits that [Typed.Set] states.
+// If the loaded value cannot be encoded, all waiting callers get [ErrEncode]; if its encoding, or
+// that of an expired value in its place ([Options].StaleIfError), cannot be decoded, [ErrDecode].
+// With an error, the value is the zero value.
 func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {
 	mustBeFunc("GetOrLoad", load != nil)
 	var room [stackKey]byte
-	k := t.keyBytes(room[:0], key)
-	h := t.cache.shared.HashOf(k, t.cache.kind())
+	k, h := t.hashed(room[:0], key)
 	if t.memo != nil {
-		if v, ok := t.recall(k, h); ok {
+		if v, _, ok := t.recall(k, h); ok {
 			return v, nil
 		}
 	}
 	s := scratch.Get()
-	data, got := t.cache.getAhead(s.Bytes[:0], k, h)
-	if got == hit {
-		if v, err = t.decodeEntry(k, h, data); err == nil {
-			t.cache.looked(true)
-			s.Bytes = data
-			s.Release() // without defer, for speed: if Decode panics, a buffer is lost
-			return v, nil
-		}
-	}
-	return t.loadMissing(ctx, s, key, k, h, data, got, load)
-}
-
-// loadMissing is GetOrLoad for a key that is missing, due, or cannot be decoded. data and got are
-// the results of its lookup.
-func (t *Typed[K, V]) loadMissing(
-	ctx context.Context, s *scratch.Buffer, key K, k []byte, h uint64, data []byte, got outcome,
-	load LoadFunc[K, V],
-) (v V, err error) {
 	defer s.Release()
+	data, got := t.cache.getAhead(s.Bytes[:0], k, h)
 	s.Bytes = data
-	t.cache.looked(got == hit || got == needsRefresh)
-	if got == needsRefresh {
-		if v, err = t.decode("load", key, data); err == nil {
-			_, _ = t.cache.loadMissing(ctx, nil, k, h, got, t.loader(load))
+	if t.cache.looked(got == hit || got == needsRefresh) {
+		v, err = t.decodeEntry(k, h, data)
+		if err == nil && got == hit {
 			return v, nil
 		}
+		if err != nil {
+			t.discard(k, h)
+			got = miss
+		}
 	}
-	if got == hit || got == needsRefresh {
-		t.discard(k, h)
-		got = miss
-	}
-	data, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, h, got, t.loader(load))
+	s.Bytes, err = t.cache.loadMissing(ctx, s.Bytes[:0], k, h, got, t.loader(load))
 	if err != nil {
 		var zero V
 		return zero, err
 	}
-	s.Bytes = data
-	return t.decode("load", key, data)
+	if got == needsRefresh {
+		return v, nil
+	}
+	return t.decode("load", key, s.Bytes)
 }
 
 // discard removes an entry that cannot be decoded, unless it was set since. It decodes the entry
@@ -285,64 +273,36 @@ func (t *Typed[K, V]) discard(k []byte, h uint64) {
 	stored, lent := scratch.Get(), scratch.Get()
 	defer stored.Release()
 	defer lent.Release()
-	var w write
-	w.Key, w.Hash, w.Kind, w.Reason = k, h, t.cache.kind(), store.Deleted
-	w.del, w.uncounted = true, true
-	data, ok := t.cache.peek(stored.Bytes[:0], &w)
+	data, _, got := t.cache.lookup(stored.Bytes[:0], k, h, withValue)
 	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
-	if !ok {
+	if got != hit {
 		return
 	}
-	if _, err := t.codec.Decode(lent.Bytes[:len(data):len(data)]); err != nil {
-		w.cond, w.old = ifEqual, data
+	if _, err := t.parse(lent.Bytes); err != nil {
+		var w write
+		w.Key, w.Hash, w.Kind, w.Reason = k, h, t.cache.kind(), store.Deleted
+		w.del, w.uncounted, w.cond, w.old = true, true, ifEqual, data
 		_, _ = t.cache.remove(&w, nil)
 	}
 }
 
-// loader adapts load to bytes. It is called for a load, not for a hit.
-func (t *Typed[K, V]) loader(load LoadFunc[K, V]) loadFunc {
-	start := len(t.prefix)
-	return func(ctx context.Context, raw []byte) ([]byte, time.Duration, error) {
-		key, _ := t.parseKey(raw[start:]) // cannot fail: these are the bytes of the caller's key
-		v, ttl, err := load(ctx, key)
-		if err != nil {
-			return nil, ttl, err
-		}
-		data, err := t.encodeLoaded(v)
-		return data, ttl, err
-	}
-}
-
-// encodeLoaded returns the encoding of a loaded value.
-func (t *Typed[K, V]) encodeLoaded(v V) ([]byte, error) {
-	data, err := t.codec.Append(nil, v)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEncode, err)
-	}
-	return data, nil
-}
-
 // GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]. found[i] is
 // false if keys[i] has no value or has failed; a failed key is listed in err, which is then a
-// [*BatchError]. As in [Typed.GetOrLoad], an entry that cannot be decoded is removed and loaded.
+// [*BatchError]. An entry that cannot be decoded is removed and loaded.
 func (t *Typed[K, V]) GetOrLoadBatch(
 	ctx context.Context, keys []K, vals []V, found []bool, load BatchLoadFunc[K, V],
 ) (hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
-	mustFitTyped("load batch", keys, vals, found)
-	slices := make([][]byte, 2*len(keys))
-	raw, datas := slices[:len(keys)], slices[len(keys):]
-	room := joined{buf: make([]byte, 0, stackKey/4*len(keys))}
-	for i, key := range keys {
-		raw[i] = room.took(t.keyBytes(room.next(), key))
-	}
+	mustFit("load batch", len(keys), len(vals), len(found))
+	ks, s := scratch.Get(), scratch.Get()
+	defer ks.Release()
+	defer s.Release()
+	raw, datas := t.keysOf(ks, nil, keys), make([][]byte, len(keys))
 	clear(vals[:len(keys)])
 	clear(found[:len(keys)])
-	s := scratch.Get()
-	defer s.Release()
 	undecodable := 0
 	usable := func(i int, data []byte) bool {
-		v, err := t.codec.Decode(data)
+		v, err := t.parse(data)
 		if err != nil {
 			t.discard(raw[i], t.cache.shared.HashOf(raw[i], t.cache.kind()))
 			undecodable++
@@ -352,40 +312,42 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 		return true
 	}
 	out, hits, failed := t.cache.getOrLoadBatch(
-		ctx, s.Bytes[:0], raw, datas, t.batchLoader(load), usable)
+		ctx, s.Bytes[:0], raw, datas, t.loader(load), usable)
 	s.Bytes = out
 	t.cache.lookedFor(len(keys), hits+undecodable) // the cache counts these as hits
 	for i, data := range datas {
 		if found[i] || data == nil {
 			continue
 		}
-		v, err := t.codec.Decode(data)
+		v, err := t.parse(data)
 		if err != nil {
-			failed = failed.with(i, fmt.Errorf("entry %w", t.decodeCause(keys[i], data, err)))
+			failed = append(failed, KeyError{i, t.decodeError("", keys[i], data, err)})
 			continue
 		}
 		vals[i], found[i] = v, true
 	}
-	failed.sort()
-	return hits, failed.orNil()
+	return hits, batchErrorOf(failed)
 }
 
-// batchLoader adapts load to bytes.
-func (t *Typed[K, V]) batchLoader(load BatchLoadFunc[K, V]) batchLoadFunc {
+// loader adapts load to bytes. It is called for a load, not for a hit.
+func (t *Typed[K, V]) loader(of loader[K, V]) byteLoader {
 	start := len(t.prefix)
-	return func(ctx context.Context, raw [][]byte) ([]loaded, error) {
+	return BatchLoadFunc[[]byte, []byte](func(
+		ctx context.Context, raw [][]byte,
+	) ([]loaded, error) {
 		keys := make([]K, len(raw))
 		for i, k := range raw {
-			keys[i], _ = t.parseKey(k[start:]) // as in loader
+			keys[i], _ = t.parseKey(k[start:]) // cannot fail: these are the bytes of the caller's key
 		}
-		found, err := load(ctx, keys)
+		found, err := of.load(ctx, keys)
 		all := make([]loaded, len(found))
 		for i, l := range found {
 			all[i] = loaded{TTL: l.TTL, Err: l.Err}
-			if l.Err == nil && err == nil {
-				all[i].Value, all[i].Err = t.encodeLoaded(l.Value)
+			if l.Err != nil || err != nil {
+				continue
 			}
+			all[i].Value, all[i].Err = t.append(nil, l.Value)
 		}
 		return all, err
-	}
+	})
 }

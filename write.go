@@ -110,7 +110,7 @@ func (c *Cache) put(w *write, verb string) error {
 // store is put for a write whose key is final. It passes the entries removed for the record to
 // OnRemove. A fault in the caller's value leaves no lock held.
 func (c *engine) store(w *write, verb string) (err error) {
-	if c.onRemove != nil {
+	if c.options.OnRemove != nil {
 		defer c.notify(w)
 	}
 	w.Expiry = c.shared.Default()

@@ -21,7 +21,7 @@ type Memoized[V any] struct {
 //
 // The codec holds at most maxEntries values, rounded up to a multiple of 16, whose encodings total
 // at most maxBytes. A value whose encoding is longer than 1/16 of maxBytes is never
-// remembered. All of it is on the Go heap: immediately, 8 KB plus 100 bytes for each of maxEntries,
+// remembered. All of it is on the Go heap: immediately, 8 KB plus 80 bytes for each of maxEntries,
 // and for each remembered value a copy of the encoding and the value itself, which maxBytes does
 // not count. Memo panics if c is nil, maxEntries is below 1, or maxBytes is below maxEntries, as it
 // would be if the two were exchanged.

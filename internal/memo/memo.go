@@ -29,13 +29,12 @@ type Table[V any] struct {
 	decode   func(data []byte) (V, error)
 	hash     func(data []byte) uint64
 	sets     []set[V]
-	groups   []group
+	places   []atomic.Pointer[place[V]]
 	maxBytes int64
 	lookups  stripe.Counters
 
 	mu      sync.Mutex
 	hand    int          // the next set to sweep
-	numbers uint64       // entries so far
 	entries atomic.Int64 // written under mu, as is bytes
 	bytes   atomic.Int64 // at most maxBytes
 }
@@ -51,8 +50,9 @@ type set[V any] struct {
 type Entry[V any] struct {
 	encoded string
 	value   V
-	number  uint64        // differs for each entry of the table
 	reads   atomic.Uint32 // up to mostReads; inexact, as hits do not wait for one another
+	gone    bool          // from the table; guarded by its mu
+	place   atomic.Pointer[place[V]]
 }
 
 // New returns a table for the values of decode, which holds at most maxEntries of them, rounded up
@@ -63,7 +63,7 @@ func New[V any](decode func(data []byte) (V, error), maxEntries, maxBytes int) *
 		decode:   decode,
 		hash:     xxhash.Sum64,
 		sets:     make([]set[V], sets),
-		groups:   make([]group, placesPerEntry*ways*sets/groupWays),
+		places:   make([]atomic.Pointer[place[V]], placesPerEntry*ways*sets),
 		maxBytes: int64(maxBytes),
 	}
 }
@@ -73,24 +73,24 @@ func (t *Table[V]) SetHash(hash func(data []byte) uint64) { t.hash = hash }
 
 // Decode returns the value whose encoding is data: the remembered one, or the result of the
 // codec, which it remembers if there is room, or if the value is decoded for the second time and
-// other values are read less. known tells whether the value was remembered.
-func (t *Table[V]) Decode(data []byte) (v V, known bool, err error) {
+// other values are read less. e is the remembered value, if it was.
+func (t *Table[V]) Decode(data []byte) (v V, e *Entry[V], err error) {
 	h := t.hash(data)
 	s, tag := t.set(h), uint32(h)
-	if e, _ := s.find(tag, data); e != nil {
-		return t.Hit(e), true, nil
+	if e := s.find(tag, data); e != nil {
+		return t.Hit(e), e, nil
 	}
 	t.lookups.Here().Misses.Add(1)
 	if !t.admits(s, tag, len(data)) {
 		v, err = t.decode(data)
-		return v, false, err
+		return v, nil, err
 	}
-	e := &Entry[V]{encoded: string(data)} // before the codec may change data
+	e = &Entry[V]{encoded: string(data)} // before the codec may change data
 	if v, err = t.decode(data); err == nil {
 		e.value = v
 		t.remember(s, tag, e)
 	}
-	return v, false, err
+	return v, nil, err
 }
 
 // Hit counts a hit on a remembered value, and returns the value.
@@ -110,8 +110,8 @@ type Stats struct {
 
 // Stats returns the figures so far. It takes no lock, so they may be of slightly different moments.
 func (t *Table[V]) Stats() Stats {
-	lookups, misses := t.lookups.Sum()
-	return Stats{lookups, misses, t.entries.Load(), t.bytes.Load()}
+	n := t.lookups.Sum()
+	return Stats{n.Lookups, n.Misses, t.entries.Load(), t.bytes.Load()}
 }
 
 // set returns the set of an encoding by its hash.
@@ -120,18 +120,18 @@ func (t *Table[V]) set(h uint64) *set[V] {
 	return &t.sets[n]
 }
 
-// find returns the entry of data, or nil, and its slot. A tag may be older or newer than its entry:
-// only the comparison of the bytes is conclusive.
-func (s *set[V]) find(tag uint32, data []byte) (e *Entry[V], slot int) {
+// find returns the entry of data, or nil. A tag may be older or newer than its entry: only the
+// comparison of the bytes is conclusive.
+func (s *set[V]) find(tag uint32, data []byte) *Entry[V] {
 	for i := range s.tags {
 		if s.tags[i].Load() != tag {
 			continue
 		}
 		if e := s.slots[i].Load(); e != nil && e.encoded == string(data) {
-			return e, i
+			return e
 		}
 	}
-	return nil, 0
+	return nil
 }
 
 // admits reports whether to remember a value that was not found. If that evicts others, the value
@@ -174,8 +174,6 @@ func (t *Table[V]) remember(s *set[V], tag uint32, e *Entry[V]) {
 		return
 	}
 	if i, ok := s.place(e.encoded); ok {
-		t.numbers++
-		e.number = t.numbers
 		t.put(s, i, e)
 		s.tags[i].Store(tag)
 	}
@@ -238,6 +236,8 @@ func (t *Table[V]) put(s *set[V], slot int, e *Entry[V]) {
 		entries, size = 1, int64(len(e.encoded))
 	}
 	if old := s.slots[slot].Swap(e); old != nil {
+		old.gone = true
+		t.unbind(old)
 		entries, size = entries-1, size-int64(len(old.encoded))
 	}
 	t.entries.Add(entries)

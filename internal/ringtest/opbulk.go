@@ -189,10 +189,11 @@ func (r *Runner) resize(o Op) error {
 
 // peek reads what a Has finds then, and is not counted.
 func (r *Runner) peek(o Op) error {
-	lookups, misses := Counters(r.C).Sum()
+	before := Counters(r.C).Sum()
 	got, ok := r.C.Peek(r.dst[:0], r.KeyOf(o.ID))
-	if l, m := Counters(r.C).Sum(); l != lookups || m != misses {
-		return fmt.Errorf("Peek counted %d lookups and %d misses", l-lookups, m-misses)
+	n := Counters(r.C).Sum()
+	if n.Lookups != before.Lookups || n.Misses != before.Misses {
+		return fmt.Errorf("Peek counted: %v, before it %v", n, before)
 	}
 	if r.dst = got; ok {
 		if err := r.hit(o.ID, got); err != nil {

@@ -153,12 +153,11 @@ func (t *Traffic) CheckHistories(tb testing.TB, seed uint64, all []*client) {
 // without large keys.
 func (t *Traffic) requireLockFree(tb testing.TB) {
 	tb.Helper()
-	lookups, misses := Counters(t.C).Sum()
-	locked := Counters(t.C).Locked()
-	tb.Logf("%d lookups, %d misses, %d of them under the lock", lookups, misses, locked)
+	n := Counters(t.C).Sum()
+	tb.Logf("%d lookups, %d misses, %d of them under the lock", n.Lookups, n.Misses, n.Locked)
 	// else writers are held up while they hold it
 	if !delay.Enabled && Shared(t.C).Compression == nil {
-		assert.Less(tb, 10*locked, lookups, "lookups are to take no lock")
+		assert.Less(tb, 10*n.Locked, n.Lookups, "lookups are to take no lock")
 	}
 }
 

@@ -10,12 +10,6 @@ import "sync"
 // circles guards what all groups wait for. It is global because a cycle may involve several caches.
 var circles sync.Mutex
 
-// awaited describes what a group waits for in another group.
-type awaited struct {
-	key []byte // of the call, or of the first of several
-	n   int
-}
-
 // Await records that the function of g waits, until Awaited, for the call of group on with the
 // given key. If on waits for g, or is g, it records nothing and returns the keys of the cycle,
 // ordered so that each waits for the next, and the last for the first. A nil g stands for a caller
@@ -26,17 +20,16 @@ func (g *Group) Await(on *Group, key []byte) (circle [][]byte) {
 	}
 	circles.Lock()
 	defer circles.Unlock()
-	if a := g.awaits[on]; a != nil {
-		a.n++
-		return nil
+	if g.awaits[on] == nil {
+		circle = on.pathLocked(g, [][]byte{key}, map[*Group]bool{})
 	}
-	if circle = on.pathLocked(g, [][]byte{key}, map[*Group]bool{}); circle != nil {
+	if circle != nil {
 		return circle
 	}
 	if g.awaits == nil {
-		g.awaits = make(map[*Group]*awaited)
+		g.awaits = make(map[*Group][][]byte)
 	}
-	g.awaits[on] = &awaited{key: key, n: 1}
+	g.awaits[on] = append(g.awaits[on], key)
 	return nil
 }
 
@@ -47,8 +40,8 @@ func (g *Group) Awaited(on *Group) {
 	}
 	circles.Lock()
 	defer circles.Unlock()
-	a := g.awaits[on]
-	if a.n--; a.n == 0 {
+	keys := g.awaits[on]
+	if g.awaits[on] = keys[:len(keys)-1]; len(keys) == 1 {
 		delete(g.awaits, on)
 	}
 }
@@ -63,8 +56,8 @@ func (g *Group) pathLocked(to *Group, keys [][]byte, seen map[*Group]bool) [][]b
 		return nil
 	}
 	seen[g] = true
-	for on, a := range g.awaits {
-		if all := on.pathLocked(to, append(keys, a.key), seen); all != nil {
+	for on, by := range g.awaits {
+		if all := on.pathLocked(to, append(keys, by[0]), seen); all != nil {
 			return all
 		}
 	}

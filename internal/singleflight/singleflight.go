@@ -17,7 +17,7 @@ import (
 type Group struct {
 	wanted atomic.Int64 // unreleased calls, plus 1 while calls may still be added
 	cancel context.CancelFunc
-	awaits map[*Group]*awaited // groups that its function waits for; guarded by circles
+	awaits map[*Group][][]byte // keys of the calls that its function waits for; guarded by circles
 }
 
 // NewGroup returns a group to which calls may be added until its creator calls Release.
@@ -46,7 +46,6 @@ type Call[T any] struct {
 	Waiters int           // number of waiting callers
 	Refresh bool          // the call runs even though no caller waits
 
-	next     *Call[T]
 	listed   bool
 	released bool // the call is no longer wanted
 }
@@ -57,36 +56,23 @@ func (c *Call[T]) Listed() bool { return c.listed }
 // List is the calls of one owner, whose lock guards it. The zero value is empty. Operations take
 // constant time, because a batch may list thousands of calls.
 type List[T any] struct {
-	byHash map[uint64]*Call[T] // calls with equal hashes are linked; nil if there are none
+	byKey map[string]*Call[T] // nil if there are none
 }
 
 // Empty reports whether there is no call.
-func (l *List[T]) Empty() bool { return l.byHash == nil }
+func (l *List[T]) Empty() bool { return l.byKey == nil }
 
 // Find returns the listed call of a key, which others may join, or nil if there is none.
-func (l *List[T]) Find(key []byte, hash uint64) *Call[T] {
-	c := l.byHash[hash]
-	for c != nil && string(c.Key) != string(key) {
-		c = c.next
-	}
-	return c
-}
+func (l *List[T]) Find(key []byte) *Call[T] { return l.byKey[string(key)] }
 
 // Add lists a new call of a group.
 func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
 	g.wanted.Add(1)
-	if l.byHash == nil {
-		l.byHash = make(map[uint64]*Call[T])
+	if l.byKey == nil {
+		l.byKey = make(map[string]*Call[T])
 	}
-	c := &Call[T]{
-		Key:    key,
-		Hash:   hash,
-		Group:  g,
-		Done:   make(chan struct{}),
-		next:   l.byHash[hash],
-		listed: true,
-	}
-	l.byHash[hash] = c
+	c := &Call[T]{Key: key, Hash: hash, Group: g, Done: make(chan struct{}), listed: true}
+	l.byKey[string(key)] = c
 	return c
 }
 
@@ -96,16 +82,9 @@ func (l *List[T]) Invalidate(c *Call[T]) {
 	if c == nil || !c.listed {
 		return
 	}
-	first := l.byHash[c.Hash]
-	at := &first
-	for *at != c {
-		at = &(*at).next
-	}
-	*at, c.next, c.listed = c.next, nil, false
-	if first != nil {
-		l.byHash[c.Hash] = first
-	} else if delete(l.byHash, c.Hash); len(l.byHash) == 0 {
-		l.byHash = nil // also releases the memory of a long list
+	c.listed = false
+	if delete(l.byKey, string(c.Key)); len(l.byKey) == 0 {
+		l.byKey = nil // also releases the memory of a long list
 	}
 	if c.Waiters == 0 {
 		c.release()
@@ -123,7 +102,7 @@ func (c *Call[T]) release() {
 // InvalidateAll removes all calls from the list.
 func (l *List[T]) InvalidateAll() {
 	for !l.Empty() {
-		for _, c := range l.byHash {
+		for _, c := range l.byKey {
 			l.Invalidate(c)
 		}
 	}
@@ -152,3 +131,16 @@ func (l *List[T]) Finish(c *Call[T]) {
 	close(c.Done)
 	c.release()
 }
+
+const pauseBits = 12
+
+// Pauses records, in a fixed amount of memory, how long calls that have failed must not be
+// repeated. Keys may share a place; they then share a pause, or a pause ends early.
+type Pauses [1 << pauseBits]atomic.Uint32
+
+// Begin makes the calls of a key with this hash pause until the given time, which must not be 0.
+func (p *Pauses) Begin(hash uint64, until uint32) { p[hash>>(64-pauseBits)].Store(until) }
+
+// End returns the time at which the last pause of the key ends or has ended, or 0 if there was
+// none.
+func (p *Pauses) End(hash uint64) uint32 { return p[hash>>(64-pauseBits)].Load() }

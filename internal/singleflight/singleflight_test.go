@@ -24,38 +24,14 @@ func isDone(c *Call[int]) bool {
 	}
 }
 
-func TestList_FindsByKeyAndHash(t *testing.T) {
+func TestList_FindsByKey(t *testing.T) {
 	var l List[int]
 	var n int
 	require.True(t, l.Empty())
 	a, b := add(&l, "a", 1, &n), add(&l, "b", 1, &n)
-	require.Same(t, a, l.Find([]byte("a"), 1))
-	require.Same(t, b, l.Find([]byte("b"), 1))
-	require.Nil(t, l.Find([]byte("a"), 2))
-	require.Nil(t, l.Find([]byte("c"), 1))
-}
-
-// Calls whose hashes are equal come and go by themselves, in whatever order.
-func TestList_EqualHashes(t *testing.T) {
-	keys := []string{"a", "b", "c"}
-	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		var l List[int]
-		var n int
-		var calls []*Call[int]
-		for _, key := range keys {
-			calls = append(calls, add(&l, key, 7, &n))
-		}
-		listed := map[int]bool{0: true, 1: true, 2: true}
-		for _, gone := range order {
-			l.Finish(calls[gone])
-			delete(listed, gone)
-			for i, key := range keys {
-				require.Equal(t, listed[i], l.Find([]byte(key), 7) == calls[i], "%v: %s", order, key)
-			}
-			require.Equal(t, len(listed) == 0, l.Empty())
-		}
-		require.Equal(t, len(keys), n)
-	}
+	require.Same(t, a, l.Find([]byte("a")))
+	require.Same(t, b, l.Find([]byte("b")))
+	require.Nil(t, l.Find([]byte("c")))
 }
 
 // An invalidated call goes on for those who wait, but nobody joins it any more.
@@ -67,16 +43,16 @@ func TestList_InvalidatedCallGoesOnForWaiters(t *testing.T) {
 	l.Invalidate(c) // does nothing
 	l.Invalidate(nil)
 	require.False(t, c.Listed())
-	require.Nil(t, l.Find([]byte("a"), 1))
+	require.Nil(t, l.Find([]byte("a")))
 	require.Zero(t, n, "somebody waits")
 	next := add(&l, "a", 1, &n)
-	require.Same(t, next, l.Find([]byte("a"), 1))
+	require.Same(t, next, l.Find([]byte("a")))
 	c.Result = 7
 	l.Finish(c)
 	require.True(t, isDone(c))
 	require.True(t, l.Leave(c), "it has finished nonetheless")
 	require.Equal(t, 1, n, "what its context holds")
-	require.Same(t, next, l.Find([]byte("a"), 1), "another call of the key")
+	require.Same(t, next, l.Find([]byte("a")), "another call of the key")
 }
 
 // A call that nobody waits for any more is cancelled.
@@ -98,8 +74,8 @@ func TestList_InvalidateAll(t *testing.T) {
 	var n int
 	calls := []*Call[int]{add(&l, "a", 1, &n), add(&l, "b", 2, &n), add(&l, "c", 3, &n)}
 	l.Invalidate(calls[1]) // from the middle
-	require.NotNil(t, l.Find([]byte("a"), 1))
-	require.NotNil(t, l.Find([]byte("c"), 3))
+	require.NotNil(t, l.Find([]byte("a")))
+	require.NotNil(t, l.Find([]byte("c")))
 	l.Leave(calls[1])
 	require.Equal(t, 1, n, "what was invalidated before, and is left now")
 	calls[2].Refresh, calls[2].Waiters = true, 0

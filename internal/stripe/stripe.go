@@ -40,42 +40,25 @@ func (c *Counters) Here() *Counter {
 	return &c[addr*mix>>(64-countBits)]
 }
 
-// Sum returns the numbers of lookups and of misses of all stripes, which may change meanwhile.
-// Neither number is ever lower than in an earlier call. A hit is counted as lost only after it was
-// counted as a hit, so there are never more misses than lookups.
-func (c *Counters) Sum() (lookups, misses uint64) {
-	for i := range c {
-		missed := c[i].Misses.Load()
-		lookups += missed
-		misses += missed + c[i].FalseHits.Load()
-	}
-	for i := range c {
-		lookups += c[i].Hits.Load()
-	}
-	return lookups, misses
-}
+// Sums are the sums of the stripes.
+type Sums struct{ Lookups, Misses, Locked, Negative, Sets, Dels uint64 }
 
-// Negatives returns the negative hits of all stripes.
-func (c *Counters) Negatives() (n uint64) {
+// Sum adds up the stripes, which may change meanwhile. No sum is ever lower than in an earlier call.
+// A hit is counted as lost only after it was counted as a hit, so there are never more misses than
+// lookups.
+func (c *Counters) Sum() (s Sums) {
 	for i := range c {
-		n += c[i].Negative.Load()
+		n := &c[i]
+		missed := n.Misses.Load()
+		s.Lookups += missed
+		s.Misses += missed + n.FalseHits.Load()
+		s.Locked += n.Locked.Load()
+		s.Negative += n.Negative.Load()
+		s.Sets += n.Sets.Load()
+		s.Dels += n.Dels.Load()
 	}
-	return n
-}
-
-// Writes returns the Sets and Dels of all stripes.
-func (c *Counters) Writes() (sets, dels uint64) {
 	for i := range c {
-		sets += c[i].Sets.Load()
-		dels += c[i].Dels.Load()
+		s.Lookups += c[i].Hits.Load()
 	}
-	return sets, dels
-}
-
-// Locked returns how many lookups took the lock.
-func (c *Counters) Locked() (n uint64) {
-	for i := range c {
-		n += c[i].Locked.Load()
-	}
-	return n
+	return s
 }

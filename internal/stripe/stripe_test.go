@@ -28,13 +28,13 @@ func TestCounters_SumsAreExact(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	lookups, misses := c.Sum()
-	require.EqualValues(t, goroutines*each*3/2, lookups)
-	require.EqualValues(t, goroutines*each*11/20, misses)
-	require.EqualValues(t, goroutines*each/4, c.Locked())
-	sets, dels := c.Writes()
-	require.EqualValues(t, goroutines*each/5, sets)
-	require.EqualValues(t, goroutines*each/10, dels)
+	require.Equal(t, Sums{
+		Lookups: goroutines * each * 3 / 2,
+		Misses:  goroutines * each * 11 / 20,
+		Locked:  goroutines * each / 4,
+		Sets:    goroutines * each / 5,
+		Dels:    goroutines * each / 10,
+	}, c.Sum())
 }
 
 // A goroutine counts in the same stripe as long as its stack stays where it is.

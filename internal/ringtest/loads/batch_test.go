@@ -443,7 +443,7 @@ func TestLoaderBatch_Closed(t *testing.T) {
 
 func TestLoaderBatch_NeedsRoomForAllValues(t *testing.T) {
 	c := ringtest.LoaderCache(t)
-	require.PanicsWithValue(t, "ringcache: load batch: 1 vals for 2 keys", func() {
+	require.PanicsWithValue(t, "ringcache: load batch: a slice of 1 for 2 keys", func() {
 		_, _, _ = c.GetOrLoadBatch(t.Context(), nil, keysOf("a b"), make([][]byte, 1), neverLoadsAll)
 	})
 }

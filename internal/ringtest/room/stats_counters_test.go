@@ -162,8 +162,8 @@ func TestStats_LookupThatStartsOver(t *testing.T) {
 	g := ringtest.Tiny(1, 1024, 256)
 	g.Elapsed = func() time.Duration {
 		if c != nil {
-			lookups, misses := ringtest.Counters(c).Sum()
-			seen = append(seen, [2]uint64{lookups, misses})
+			n := ringtest.Counters(c).Sum()
+			seen = append(seen, [2]uint64{n.Lookups, n.Misses})
 		}
 		return now
 	}
@@ -172,9 +172,9 @@ func TestStats_LookupThatStartsOver(t *testing.T) {
 	now += 2 * clock.Tick
 	for i := range uint64(10) {
 		require.False(t, c.Has([]byte("k")))
-		lookups, misses := ringtest.Counters(c).Sum()
-		require.Equal(t, [2]uint64{i + 1, i + 1}, [2]uint64{lookups, misses})
-		seen = append(seen, [2]uint64{lookups, misses})
+		n := ringtest.Counters(c).Sum()
+		require.Equal(t, [2]uint64{i + 1, i + 1}, [2]uint64{n.Lookups, n.Misses})
+		seen = append(seen, [2]uint64{n.Lookups, n.Misses})
 	}
 	require.Greater(t, len(seen), 20, "the test looks too seldom")
 	for i := range seen[1:] {

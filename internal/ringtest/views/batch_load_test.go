@@ -107,7 +107,7 @@ func TestTyped_GetOrLoadBatchErrors(t *testing.T) {
 	_, err = batch(ringcache.Loaded[int]{Value: 1}, nil)
 	require.ErrorContains(t, err, "1 results for 3 keys")
 	require.Panics(t, func() { _, _ = view.GetOrLoadBatch(t.Context(), nil, nil, nil, nil) })
-	require.PanicsWithValue(t, "ringcache: load batch: 3 vals and 1 found for 2 keys", func() {
+	require.PanicsWithValue(t, "ringcache: load batch: a slice of 1 for 2 keys", func() {
 		_, _ = view.GetOrLoadBatch(t.Context(), make([]uint16, 2), vals, found[:1],
 			func(context.Context, []uint16) ([]ringcache.Loaded[int], error) { return nil, nil })
 	})
