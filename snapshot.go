@@ -10,7 +10,6 @@ import (
 	"runtime"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -195,9 +194,8 @@ type walker struct {
 type laterKey struct {
 	key   []byte
 	kind  record.Kind
-	size  int              // of the record
-	dict  *cold.Dictionary // for its value, if that is packed
-	times record.Times     // and its deadlines
+	size  int          // of the record
+	times record.Times // and its deadlines
 }
 
 // longTries is the number of attempts to copy a record in parts before it is copied at once. A
@@ -312,7 +310,7 @@ func (w *walker) copyEntry(b *bucket, k *laterKey, part int) copied {
 	r, n := f.Ring, f.Total()
 	if f.IsPacked() {
 		w.stored, _ = r.Read(w.stored[:0], f.ValuePos(), f.ValueLen)
-		k.dict, k.times = b.Shared.Compression.DictOf(w.stored), r.Times(f.Pos, f.Header)
+		k.times = r.Times(f.Pos, f.Header)
 		return copyPacked
 	}
 	if n > k.size {
@@ -351,7 +349,7 @@ func (w *walker) pause() {
 // savePacked saves the entry of a key with its original value. One that cannot be unpacked is as
 // good as removed.
 func (w *walker) savePacked(k *laterKey) error {
-	v, err := w.c.valueOf(w.value[:0], w.stored, k.dict)
+	v, err := w.c.shared.Compression.Unpack(w.value[:0], w.stored)
 	if w.value = v; err != nil {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ringcache/ringcache/internal/dictfile"
-	"github.com/ringcache/ringcache/internal/pack"
 )
 
 // Dictionary is a dictionary and a compressor that uses it.
@@ -19,7 +18,7 @@ type Dictionary struct {
 // compressed (Recovers).
 func (s *Compression) restore(dicts []dictfile.Dict) {
 	for _, d := range dicts {
-		if d.Number == 0 || d.Number >= pack.Dicts {
+		if d.Number == 0 || d.Number >= Dicts {
 			continue
 		}
 		opened, err := Guarded(func() (*Dictionary, error) { return s.Open(d.Bytes) })
@@ -30,12 +29,12 @@ func (s *Compression) restore(dicts []dictfile.Dict) {
 }
 
 // add gives a class its dictionary of that number. Numbers are never used again: the dictionaries
-// of class i have the numbers 1+i, 1+i+pack.Classes and so on, in the order of their making.
+// of class i have the numbers 1+i, 1+i+Classes and so on, in the order of their making.
 func (s *Compression) add(number uint8, d *Dictionary) {
 	s.Dicts[number].Store(d)
-	cl := &s.Classes[(number-1)%pack.Classes]
+	cl := &s.Classes[(number-1)%Classes]
 	if number >= cl.next {
-		cl.Dict, cl.built, cl.next = number, true, number+pack.Classes
+		cl.Dict, cl.built, cl.next = number, true, number+Classes
 	}
 }
 
@@ -52,7 +51,7 @@ func (s *Compression) TakeOver() error {
 // saveDicts writes the dictionaries and one more to the file, if the cache has one.
 func (s *Compression) saveDicts(number uint8, added *Dictionary) error {
 	all := []dictfile.Dict{{Number: number, Bytes: added.bytes}}
-	for i := 1; i < pack.Dicts; i++ {
+	for i := 1; i < Dicts; i++ {
 		if d := s.Dicts[i].Load(); d != nil && i != int(number) {
 			all = append(all, dictfile.Dict{Number: uint8(i), Bytes: d.bytes})
 		}
@@ -74,19 +73,6 @@ func (s *Compression) write(all []dictfile.Dict) error {
 	return dictfile.Write(s.File, s.id, all)
 }
 
-// has reports whether there is a dictionary of that number, or none is needed.
-func (s *Compression) has(number uint8) bool {
-	return number < pack.Dicts && s.Dicts[number].Load() != nil
-}
-
-// DictOf returns the dictionary of a packed value, which is never nil.
-func (s *Compression) DictOf(packed []byte) *Dictionary {
-	if len(packed) > 0 && s.has(packed[0]) {
-		return s.Dicts[packed[0]].Load()
-	}
-	return s.Dicts[0].Load() // the record is damaged, as Unpack will notice
-}
-
 // Renew makes a dictionary if one is due.
 func (s *Compression) Renew() {
 	for i := range s.Classes {
@@ -101,8 +87,8 @@ func (s *Compression) Renew() {
 
 // renew gives a class a dictionary made from its samples.
 func (s *Compression) renew(cl *class) error {
-	samples := cl.Samples.Take()
-	cl.built, cl.Ratio, cl.Best = true, pack.Ratio{}, 0
+	samples := cl.Samples.values
+	cl.Samples, cl.built, cl.Ratio, cl.Best = Samples{}, true, Ratio{}, 0
 	d, err := Guarded(func() (*Dictionary, error) {
 		bytes := s.by.BuildDict(samples)
 		switch {

@@ -33,7 +33,7 @@
 // A record is spaced, which one bit says, if its key begins with the generation of a namespace.
 //
 // Kind 2 is a negative entry, whose value is empty: a load found that the key has no value. Kinds
-// 3, 4 and 7 are packed: their values are encoded by package pack. Kind 5 is an internal entry of
+// 3, 4 and 7 are packed: their values are encoded by package cold. Kind 5 is an internal entry of
 // the cache. The dead bit is in the first byte, so that a single store sets it even if the header
 // spans two chunks.
 package record

@@ -6,8 +6,8 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
@@ -158,7 +158,7 @@ func (b *Store) hasDict(pos uint64, hd record.Header) bool {
 		return true
 	}
 	dict := b.cold.store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
-	return dict >= pack.Dicts || b.Shared.Compression.Dicts[dict].Load() != nil
+	return dict >= cold.Dicts || b.Shared.Compression.Dicts[dict].Load() != nil
 }
 
 // checkRing checks a ring, and calls fn with each record, dead ones too.

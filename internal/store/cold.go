@@ -3,7 +3,6 @@ package store
 import (
 	"time"
 
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -265,24 +264,19 @@ func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte)
 }
 
 // Read appends the value of the key to dst as it is stored, and reports whether the key is in the
-// cold part. If the value is packed, it returns the dictionary too. touch tells that the read
-// counts for the policy; stale, that an expired value that is kept may be returned.
-func (c Cold) Read(
-	f *Found, dst, k []byte, h uint64, touch, stale bool,
-) (out []byte, d *cold.Dictionary, ok bool) {
+// cold part. touch tells that the read counts for the policy; stale, that an expired value that is
+// kept may be returned.
+func (c Cold) Read(f *Found, dst, k []byte, h uint64, touch, stale bool) (out []byte, ok bool) {
 	b := c.of
 	if !b.findCounting(f, k, h) || !index.Ring(f.Slot).IsCold() ||
 		b.Shared.Expired(f.Expiry) && !(stale && b.Shared.IsKept(f.Expiry)) {
-		return dst, nil, false
+		return dst, false
 	}
 	dst, _ = f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
 	if touch && !index.WasRead(f.Slot) {
 		index.MarkRead(f.Group.At(f.I), f.Slot)
 	}
-	if f.Kind.Base() == record.Packed {
-		d = b.Shared.Compression.DictOf(dst)
-	}
-	return dst, d, true
+	return dst, true
 }
 
 // findAgain finds the record of the key, and reports whether it is the record was, in the same
@@ -375,7 +369,7 @@ func (c Cold) TakeWaiting(w *Waiting) bool {
 // Pack compresses the value. It is called without the lock.
 func (c Cold) Pack(w *Waiting) {
 	begun, z := time.Now(), c.of.Shared.Compression
-	w.Packed = z.Pack(w.Packed[:0], w.value, w.total)
+	w.Packed = z.Pack(w.value, w.total)
 	z.Nanos.Add(uint64(time.Since(begun)))
 }
 

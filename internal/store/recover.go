@@ -5,9 +5,9 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
@@ -194,7 +194,7 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	if in != policy.Cold {
 		return false
 	}
-	var prefix [pack.MostPrefix]byte
+	var prefix [cold.MostPrefix]byte
 	from := pos + uint64(hd.Size+hd.KeyLen)
 	packed, _ := b.Ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
 	return b.Shared.Compression.Recovers(packed)

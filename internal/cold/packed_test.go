@@ -1,9 +1,10 @@
-package pack
+package cold
 
 import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -14,51 +15,43 @@ import (
 func TestPrefix_ComesBack(t *testing.T) {
 	for _, n := range []int{0, 1, 127, 128, 1 << 14, 1 << 20} {
 		v := make([]byte, n)
-		p := PrefixOf(Dicts-1, v)
-		b := append(p.Append([]byte("before")), "compressed"...)[len("before"):]
-		got, compressed, err := Parse(b, n)
+		b := append(appendPrefix([]byte("before"), Dicts-1, v), "compressed"...)[len("before"):]
+		got, err := parse(b, int64(n))
 		require.NoError(t, err, "%d bytes", n)
-		require.Equal(t, p, got)
-		require.Equal(t, "compressed", string(compressed))
-		require.True(t, got.Is(v))
-		require.False(t, got.Is(append(v, 0)))
+		require.Equal(t, packed{Dicts - 1, check(v), n, []byte("compressed")}, got)
 		if n > 0 {
 			v[n/2] ^= 1
-			require.False(t, got.Is(v), "%d bytes, one of them another", n)
+			require.NotEqual(t, check(v), got.check, "%d bytes, one of them another", n)
 		}
 	}
 }
 
 func TestParse_Refuses(t *testing.T) {
-	whole := PrefixOf(1, make([]byte, 300)).Append(nil)
+	whole := appendPrefix(nil, 1, make([]byte, 300))
 	for n := range whole {
-		_, _, err := Parse(whole[:n], 1000)
+		_, err := parse(whole[:n], 1000)
 		require.ErrorIs(t, err, ErrDamaged, "the first %d bytes", n)
 	}
-	_, _, err := Parse(whole, 299)
+	_, err := parse(whole, 299)
 	require.ErrorIs(t, err, ErrDamaged, "longer than the longest")
 	whole[0] = Dicts
-	_, _, err = Parse(whole, 1000)
+	_, err = parse(whole, 1000)
 	require.ErrorIs(t, err, ErrDamaged, "no such dictionary")
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(nil), 0)
-	f.Add(PrefixOf(3, []byte("value")).Append(nil), 10)
-	f.Add([]byte{0, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1<<30)
-	f.Fuzz(func(t *testing.T, b []byte, most int) {
-		most = max(most, 0)
-		p, compressed, err := Parse(b, most)
+	f.Add([]byte(nil), int64(0))
+	f.Add(appendPrefix(nil, 3, []byte("value")), int64(10))
+	f.Add([]byte{0, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, int64(1<<30))
+	f.Fuzz(func(t *testing.T, b []byte, most int64) {
+		most = min(max(most, 0), math.MaxInt)
+		p, err := parse(b, most)
 		if err != nil {
 			require.ErrorIs(t, err, ErrDamaged)
 			return
 		}
-		require.Less(t, p.Dict, uint8(Dicts))
-		require.True(t, p.Size >= 0 && p.Size <= most)
-		again, rest, err := Parse(append(p.Append(nil), compressed...), most)
-		require.NoError(t, err)
-		require.Equal(t, p, again)
-		require.Equal(t, compressed, rest)
+		require.Less(t, p.dict, uint8(Dicts))
+		require.True(t, p.size >= 0 && int64(p.size) <= most)
 	})
 }
 
@@ -113,7 +106,7 @@ func TestSamples_StayWithinTheBound(t *testing.T) {
 	}
 	sum := 0
 	require.True(t, s.Enough())
-	for _, v := range s.Take() {
+	for _, v := range s.values {
 		require.LessOrEqual(t, len(v), longSample)
 		sum += len(v)
 	}
@@ -122,37 +115,23 @@ func TestSamples_StayWithinTheBound(t *testing.T) {
 }
 
 func TestShareFor(t *testing.T) {
-	require.Zero(t, ShareFor(0))
-	require.Zero(t, ShareFor(1.25))
-	require.Equal(t, FullShare/2, ShareFor(1.375))
-	require.Equal(t, FullShare, ShareFor(1.5))
-	require.Equal(t, FullShare, ShareFor(100))
+	require.Zero(t, shareFor(0))
+	require.Zero(t, shareFor(1.25))
+	require.Equal(t, FullShare/2, shareFor(1.375))
+	require.Equal(t, FullShare, shareFor(1.5))
+	require.Equal(t, FullShare, shareFor(100))
 }
 
 func TestRatio_FollowsWhatComes(t *testing.T) {
 	var r Ratio
-	require.Equal(t, 1.0, r.Value(), "nothing is known")
-	require.False(t, r.IsKnown(1))
+	require.False(t, r.IsKnown())
 	for range 10 << 10 {
 		r.Add(1<<10, 1<<8)
 	}
 	require.Equal(t, 4.0, r.Value())
-	require.True(t, r.IsKnown(1<<20))
+	require.True(t, r.IsKnown())
 	for range 32 << 10 {
 		r.Add(1<<10, 1<<10)
 	}
 	require.InDelta(t, 1, r.Value(), 0.05, "the old is forgotten")
-	require.True(t, IsWorse(r.Value(), 4))
-	require.False(t, IsWorse(3.7, 4))
-	require.False(t, WorthTrying(r.Value()))
-}
-
-func TestClassOf(t *testing.T) {
-	last := 0
-	for n := range 10_000 {
-		c := ClassOf(n)
-		require.True(t, c == last || c == last+1, "%d bytes", n)
-		last = c
-	}
-	require.Equal(t, Classes-1, last)
 }
