@@ -101,7 +101,9 @@ var walls = map[string]wall{
 			"record", "ring", "ringfile", "scratch", "torn", "github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
-	"internal/cold":             {ours: []string{"dictfile", "github.com/cespare/xxhash/v2"}, notStd: noHelpers},
+	"internal/cold": {
+		ours: []string{"dictfile", "github.com/cespare/xxhash/v2"}, notStd: noHelpers,
+	},
 	"internal/scratch":          {std: []string{"sync"}},
 	"compress/internal/rawdict": {std: []string{}},
 	"compress/s2": {
