@@ -167,7 +167,7 @@ func (s *saving) saveNamespaces(w *snapshot.Worker) (err error) {
 	s.c.spaces.byName.Range(func(_, of any) bool {
 		n := of.(*Cache).space
 		var buf [record.MaxHeader]byte
-		header := record.Plain.PutInternal(&buf, len(n.entry), generation.Size)
+		header := record.Plain.Put(&buf, record.Internal, len(n.entry), generation.Size, record.Times{})
 		if err = w.Reserve(len(header) + len(n.entry) + generation.Size); err == nil {
 			from := w.Begin(snapshot.Main)
 			w.Bytes = append(append(w.Bytes, header...), n.entry...)
@@ -238,12 +238,11 @@ func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error
 	for i := range w.spots {
 		sp := &w.spots[i]
 		freq, ok := b.Freq(sp)
-		kind := sp.Kind.Base()
-		if !ok || quarter == 0 && freq == 0 || kind == record.Internal {
+		if !ok || quarter == 0 && freq == 0 || sp.Kind == record.Internal {
 			continue
 		}
 		r, n := b.Ring(sp.Ring), sp.Total()
-		if late || n > store.LongRecord || kind == record.Packed {
+		if late || n > store.LongRecord || sp.Kind.Base() == record.Packed {
 			k, _ := r.Read(make([]byte, 0, sp.KeyLen), sp.Pos+uint64(sp.Size), sp.KeyLen)
 			w.later = append(w.later, laterKey{key: k, kind: sp.Kind, size: n})
 			continue

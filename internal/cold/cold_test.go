@@ -343,7 +343,7 @@ func TestCold_DamagedKindElsewhereEndsCalls(t *testing.T) {
 			require.True(t, b.Find(&f, k, ringtest.Shared(c).Hash(k)))
 			at := f.Ring.Run(f.Pos)
 			was := at[0]
-			at[0] |= 0x03
+			at[0] |= 0x08
 			b.Mu.Unlock()
 			require.EqualValues(t, 0x40, was, name)
 			require.NotPanics(t, func() { call(k) }, name)

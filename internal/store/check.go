@@ -49,7 +49,7 @@ func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error)
 			if hd.Kind&record.Spaced != 0 {
 				spaced++
 			}
-			if hd.Kind.Base() == record.Internal {
+			if hd.Kind == record.Internal {
 				internals++
 			}
 			hash := b.keyHash(r, pos, hd)
@@ -192,7 +192,7 @@ func checkRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) error {
 			return fmt.Errorf("I2: no record at position %d", pos)
 		}
 		if !h.Dead {
-			has.Count(1, h.Total(), h.HasExpiry())
+			has.Count(1, h.Total(), h.Deadlines != record.Timeless)
 		} else {
 			has.DeadBytes += h.Total()
 		}

@@ -257,7 +257,8 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
 	q, s := b.cold.queue(), b.cold.store()
-	header := b.Form.PutPacked(&buf, hd.Kind, len(key), len(packed), q.Times(q.Tail, hd))
+	kind := hd.Kind&record.Spaced | record.Packed
+	header := b.Form.Put(&buf, kind, len(key), len(packed), q.Times(q.Tail, hd))
 	pos := s.Append(header, key, packed)
 	n := len(header) + len(key) + len(packed)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
@@ -394,7 +395,8 @@ func (c Cold) PutAway(w *Waiting) bool {
 	}
 	n := hd.Total()
 	if len(w.Packed) > 0 {
-		n = b.Form.PackedSize(hd.Deadlines) + len(w.key) + len(w.Packed)
+		n = len(w.key) + len(w.Packed)
+		n += b.Form.HeaderSize(record.Packed, len(w.key), len(w.Packed), hd.Deadlines)
 	}
 	if !b.extend(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
 		return false

@@ -231,7 +231,7 @@ func (b *Store) Touch(w *Write) (there, done bool) {
 
 // setTimes changes the deadlines of a record that has room for them.
 func (b *Store) setTimes(r *ring.Ring, pos uint64, hd record.Header, t record.Times) {
-	if hd.HasExpiry() {
+	if hd.Deadlines != record.Timeless {
 		r.SetTimes(pos, hd, t)
 		r.WriteSum(pos)
 		b.noteExpiry(t.Expiry)

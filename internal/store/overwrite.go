@@ -25,7 +25,7 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	if expiry != 0 {
 		// The header must have room for one deadline, which is then directly before the key.
 		at := cap(rec) - cap(value) - len(w.Key) - record.ExpirySize
-		if at != b.Form.HeaderSize(0, 0, record.Timeless) || b.Shared.Expired(expiry) {
+		if at != record.ShortHeader+int(b.Form) || b.Shared.Expired(expiry) {
 			return false
 		}
 		binary.LittleEndian.PutUint32(rec[at:], w.Expiry)
@@ -56,7 +56,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 	if b.Shared.Notifies {
 		b.keepRemoved(f.Ring, f.Pos, f.Header, w.why())
 	}
-	if f.HasExpiry() {
+	if f.Deadlines != record.Timeless {
 		f.Ring.SetTimes(f.Pos, f.Header, t) // the checksum is written after the value
 		b.noteExpiry(t.Expiry)
 	}
@@ -87,7 +87,7 @@ func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bo
 	if f.ValueLen == len(w.Value) {
 		return f.Total(), true
 	}
-	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.Deadlines) != f.Size {
+	if b.Form.HeaderSize(f.Kind, f.KeyLen, len(w.Value), f.Deadlines) != f.Size {
 		return 0, false
 	}
 	room, ok = f.Ring.RoomAt(f.Pos, f.Header, f.Size+f.KeyLen+len(w.Value))

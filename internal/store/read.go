@@ -87,7 +87,7 @@ func (b *Store) Candidate(
 			ghost = at
 			continue
 		}
-		if rec = r.Run(s); len(rec) < record.MaxShort {
+		if rec = r.Run(s); len(rec) < record.MaxHeader {
 			return nil, nil, 0, Unclear
 		}
 		return rec, at, s, Hit
@@ -99,7 +99,7 @@ func (b *Store) Candidate(
 }
 
 // ValueIn is the second half: it returns the value and the expiry of the record at the beginning of
-// rec, if that has a short header and key k, and does not extend beyond rec. Readers call it
+// rec, if that has a value as it was set and key k, and does not extend beyond rec. Readers call it
 // without the lock.
 //
 //go:norace
@@ -107,7 +107,8 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 	delay.Point()
 	hd, ok := form.ParseShort(rec)
 	if !ok {
-		hd, ok = form.ParseTimed(rec)
+		hd, ok = form.ParseOther(rec)
+		ok = ok && hd.Kind.Base() == record.Value
 	}
 	end := hd.Size + len(k)
 	if !ok || hd.KeyLen != len(k) || hd.Total() > len(rec) || !torn.Equal(rec[hd.Size:end], k) {

@@ -234,23 +234,16 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 		return 0, err
 	}
 	var buf [record.MaxHeader]byte
-	var header []byte
 	t := w.Times
-	switch w.Kind.Base() {
-	case record.Negative:
-		header = b.Form.PutNegative(&buf, w.Kind, len(w.Key), t.Expiry)
-	case record.Internal:
-		header = b.Form.PutInternal(&buf, len(w.Key), len(w.Value))
-	default:
-		header = b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t)
-	}
-	pos := r.Append(header, w.Key, w.Value)
+	pos := r.Append(b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t), w.Key, w.Value)
 	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
 		b.countKind(w.Kind, 1)
 	}
-	b.noteExpiry(t.Expiry)
+	if t.Expiry != 0 {
+		b.noteExpiry(t.Expiry)
+	}
 	if b.Large {
 		b.Shared.LargeKeysOf(w.Hash).Add(1)
 	}
@@ -341,7 +334,7 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 // uncountGone is uncount without the counts that need the bytes of the record in r, which may be
 // gone: those of namespaces.
 func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
-	r.Count(-1, hd.Total(), hd.HasExpiry())
+	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
 	b.countKind(hd.Kind, -1)
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(-1)
@@ -365,7 +358,7 @@ func (b *Store) displace(victim uint64) {
 		return
 	}
 	b.kill(r, pos, hd, h, Evicted)
-	if hd.Kind.Base() != record.Internal {
+	if hd.Kind != record.Internal {
 		b.EvictedDisplaced++
 		b.EvictedBytes += uint64(hd.Total())
 	}

@@ -45,7 +45,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 // passLive is passTail of a live record of ring r.
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd record.Header, w *policy.Work) {
 	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on &&
-		hd.Kind.Base() != record.Internal
+		hd.Kind != record.Internal
 	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
 		b.dropTail(in, r, hd)
 		return
@@ -78,7 +78,7 @@ func (b *Store) judgeTail(
 		w.Begin(n)
 		return policy.Reinsert
 	}
-	if hd.Kind.Base() == record.Internal && b.mustStay(r, r.Tail, hd) && w.Spend(n) {
+	if hd.Kind == record.Internal && b.mustStay(r, r.Tail, hd) && w.Spend(n) {
 		if in == policy.Small {
 			return policy.Promote // small has room for few
 		}
@@ -180,7 +180,7 @@ func (b *Store) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 
 // countEvicted counts an entry that was evicted. The cache's own records do not count.
 func (b *Store) countEvicted(in policy.Ring, hd record.Header) {
-	if hd.Kind.Base() == record.Internal {
+	if hd.Kind == record.Internal {
 		return
 	}
 	b.EvictedBytes += uint64(hd.Total())
@@ -286,8 +286,8 @@ func (b *Store) moved(
 	}
 	b.follow(p, slot, hd, n)
 	from.Release(uint64(hd.Total()))
-	from.Count(-1, hd.Total(), hd.HasExpiry())
-	to.Count(1, n, hd.HasExpiry())
+	from.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
+	to.Count(1, n, hd.Deadlines != record.Timeless)
 }
 
 // follow makes the index refer to a record that was written again with n bytes.
