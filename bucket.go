@@ -26,7 +26,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     uint64                  // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // The rules of the sequence lock.
@@ -197,7 +197,7 @@ func (b *bucket) invalidateLocked(w *write) {
 // for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	if w.Restored { // negative entries are newer too
-		there = b.Holds(&w.Write)
+		there = b.Holds(&w.Write, new(store.Found))
 		return there, !there
 	}
 	var f store.Found

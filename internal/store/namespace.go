@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/ringcache/ringcache/internal/generation"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 )
@@ -87,18 +86,6 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 	}
 	g, ok := b.generationAt(r, pos, hd)
 	return ok && b.Shared.Generations.IsForgotten(g)
-}
-
-// forgetAt drops the live record at pos of a ring: no ghost is left.
-func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
-	r := b.Ring(in)
-	h := b.keyHash(r, pos, hd)
-	if p, ok := b.Index.Find(h, in, pos); ok {
-		b.Index.Remove(p)
-	} else {
-		b.Corruptions.Add(1)
-	}
-	b.kill(r, pos, hd, h, Deleted)
 }
 
 // search continues the walk, for a Set that has no room.

@@ -34,7 +34,10 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	faulted := true
 	defer func() {
 		if faulted {
-			b.removeAt(s, w.Hash)
+			if in, pos := index.Ring(s), index.Pos(s); b.Ring(in).Live(s) {
+				hd, _ := b.Ring(in).Header(pos)
+				b.dropAt(in, pos, hd, Unreported)
+			}
 		}
 	}()
 	b.Plain++
@@ -97,9 +100,7 @@ func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bo
 // isWalked reports whether a walk may continue at a dead record within the room of f. It would find
 // no record there after an overwrite.
 func (b *Store) isWalked(f *Found, room int) bool {
-	within := func(w *walk) bool {
-		mask, n := f.Ring.Mask, uint64(room)
-		return b.Ring(w.ring) == f.Ring && ((w.pos-f.Pos)&mask < n || (w.end-f.Pos)&mask < n)
-	}
-	return b.sweeps > 0 || b.expirer.walking && within(&b.expirer.walk)
+	e := &b.expirer
+	return b.sweeps > 0 ||
+		e.walking && b.Ring(e.ring) == f.Ring && e.at-f.Ring.Since(f.Pos) < uint64(room)
 }

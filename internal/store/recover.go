@@ -228,7 +228,7 @@ func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
 	}
 	b.MoveHomes()
 	var f Found
-	there := b.holds(w, &f)
+	there := b.Holds(w, &f)
 	if there && !replace {
 		return false, true
 	}

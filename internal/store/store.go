@@ -161,11 +161,7 @@ func (b *Store) Set(w *Write) error {
 	var f Found
 	there := false
 	if got != Miss || slot != nil { // else the key is new, and has no ghost
-		there = b.findCounting(&f, w.Key, w.Hash)
-	}
-	if there && b.Shared.Expired(f.Expiry) {
-		b.expire(&f, w.Hash)
-		there, f.Ghost = false, false // its place is empty now
+		there = b.Holds(w, &f)
 	}
 	faulted := there
 	defer func() {
@@ -184,17 +180,6 @@ func (b *Store) Set(w *Write) error {
 	err := b.insert(&f, there, w, room)
 	faulted = false
 	return err
-}
-
-// removeAt removes the live record that slot s of hash h leads to, and the slot.
-func (b *Store) removeAt(s, h uint64) {
-	in, pos := index.Ring(s), index.Pos(s)
-	r := b.Ring(in)
-	hd, ok := r.Header(pos)
-	if p, there := b.Index.Find(h, in, pos); ok && there {
-		b.kill(r, pos, hd, h, Unreported)
-		b.Index.Remove(p)
-	}
 }
 
 // insert appends a record to a ring and enters it into the index: in the slot of the record that it
@@ -282,11 +267,7 @@ func (b *Store) enter(f *Found, slot, h uint64) {
 // has no value, and neither has a negative one.
 func (b *Store) Delete(w *Write, taken *[]byte) bool {
 	var f Found
-	if !b.findCounting(&f, w.Key, w.Hash) {
-		return false
-	}
-	if b.Shared.Expired(f.Expiry) {
-		b.expire(&f, w.Hash)
+	if !b.Holds(w, &f) {
 		return false
 	}
 	if taken != nil {
@@ -314,6 +295,10 @@ func (b *Store) kill(
 ) {
 	if b.Shared.Notifies {
 		b.keepRemoved(r, pos, hd, why)
+	}
+	if why == Expired {
+		b.Expired++
+		b.ExpiredBytes += uint64(hd.Total())
 	}
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
@@ -352,13 +337,12 @@ func (b *Store) displace(victim uint64) {
 	if !ok {
 		return
 	}
-	h := b.keyHash(r, pos, hd)
+	why := Evicted
 	if b.Shared.Expired(hd.Expiry) {
-		b.killExpired(r, pos, hd, h)
-		return
+		why = Expired
 	}
-	b.kill(r, pos, hd, h, Evicted)
-	if hd.Kind != record.Internal {
+	b.kill(r, pos, hd, b.keyHash(r, pos, hd), why)
+	if why == Evicted && hd.Kind != record.Internal {
 		b.EvictedDisplaced++
 		b.EvictedBytes += uint64(hd.Total())
 	}

@@ -29,10 +29,10 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	switch {
 	case hd.Dead:
 		r.ReleaseDead(hd)
-	case b.Shared.Expired(hd.Expiry):
-		b.expireAt(in, r.Tail, hd) // dead from now on
+	case hd.Expiry != 0 && b.Shared.Expired(hd.Expiry):
+		b.dropAt(in, r.Tail, hd, Expired) // dead from now on
 	case b.hasForgotten() && b.isForgotten(r, r.Tail, hd):
-		b.forgetAt(in, r.Tail, hd) // as well
+		b.dropAt(in, r.Tail, hd, Deleted) // as well
 	default:
 		b.passLive(in, r, hd, w)
 		return
