@@ -101,7 +101,7 @@ func (g *geometry) newShared() *store.Shared {
 		Expected: g.expected,
 		File:     g.file,
 		Notifies: g.onRemove != nil,
-		Times:    clock.Times{TTL: g.ttl, Jitter: g.jitter, Grace: g.stale, Idle: g.idle},
+		Times:    clock.Times{Jitter: g.jitter, Grace: g.stale, Idle: g.idle},
 		Born:     born,
 		Elapsed:  g.now,
 	}

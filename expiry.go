@@ -44,7 +44,7 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Deleted)
 	w.uncounted = true
-	expiry, err := c.expiryOf(ttl)
+	expiry, err := c.expiryOf(withTTL(ttl))
 	if err != nil {
 		found, _ := c.remove(&w, nil)
 		return found

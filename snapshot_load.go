@@ -317,7 +317,7 @@ func (t *restorer) prepare(it item, body []byte) bool {
 		return false
 	}
 	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Expiry != 0
-	if same && s.Form == record.Plain && !s.Idles() && w.Kind.Base() == record.Value {
+	if same && s.Form == record.Plain && !s.Idles && w.Kind.Base() == record.Value {
 		t.rec = rec[:hd.Total()] // nearly always
 	}
 	return !s.IsForgotten(&w.Write)

@@ -122,7 +122,7 @@ func (b *Store) checkIndex(live map[place]uint64) error {
 func (b *Store) checkCold() error {
 	c := b.cold
 	if !c.on {
-		if c != &b.Shared.noCold || c.size()+c.entries()+c.queue().Held()+c.store().Held() != 0 {
+		if c != &b.Shared.noCold || c.size()+c.held() != 0 {
 			return errors.New("I16: a bucket without a cold part has something in it")
 		}
 		return nil
@@ -139,7 +139,7 @@ func (b *Store) checkCold() error {
 				return fmt.Errorf("I16: a packed record in ring %d", in)
 			case kind == record.Packed && !b.hasDict(pos, hd):
 				return fmt.Errorf("I16: the record at %d needs a dictionary that does not exist", pos)
-			case kind == record.Negative && in.IsCold():
+			case kind == record.Negative && in >= policy.Queue:
 				return fmt.Errorf("I16: a negative entry in ring %d", in)
 			}
 			return nil
@@ -157,7 +157,7 @@ func (b *Store) hasDict(pos uint64, hd record.Header) bool {
 	if hd.ValueLen == 0 {
 		return true
 	}
-	dict := b.cold.store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
+	dict := b.cold.store.Run(pos + uint64(hd.Size+hd.KeyLen))[0]
 	return dict >= cold.Dicts || b.Shared.Compression.Dicts[dict].Load() != nil
 }
 

@@ -75,9 +75,8 @@ func (b *Store) shapeCold() {
 	if !c.on {
 		return
 	}
-	for i := range c.rings {
-		c.rings[i].Expect(int(b.mean))
-	}
+	c.queue.Expect(int(b.mean))
+	c.store.Expect(int(b.mean))
 	c.most = b.limit().cold
 	c.queueMost = max(1, c.most/queuePart, b.chunksFor(2*int(b.mean)))
 	if sum := c.from[policy.Small] + c.from[policy.Main]; sum > 1<<16 {
@@ -106,8 +105,8 @@ func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	if queueFull {
 		b.QueueFull++
 	}
-	if !c.signalled && (queueFull || c.queue().Size<<1 >= uint64(c.queueMost)<<b.Shared.Shift) {
-		c.signalled = b.Shared.Compression.Signal(c.number)
+	if !c.signalled && (queueFull || c.queue.Size<<1 >= uint64(c.queueMost)<<b.Shared.Shift) {
+		c.signalled = b.Shared.Compression.Signal(b.Number)
 	}
 	return true
 }
@@ -141,7 +140,7 @@ func (c Cold) Sink() int {
 func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // the limits include a cold part from the next computation on
-	q, s, queueMost := c.queue(), c.store(), max(c.queueMost, b.chunksFor(n))
+	q, s, queueMost := &c.queue, &c.store, max(c.queueMost, b.chunksFor(n))
 	from := c.size()
 	b.vacate(nil, func() (policy.Ring, bool) {
 		storeMost, dropped := b.storeMost(queueMost), from-c.size()
@@ -169,26 +168,26 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 // storeMost returns how many chunks the cold ring may hold, and has or can get, if the queue has
 // queueMost chunks.
 func (b *Store) storeMost(queueMost int) int {
-	held, most := b.cold.store().Held(), b.coldMost(queueMost)
+	held, most := b.cold.store.Held(), b.coldMost(queueMost)
 	if held >= most {
 		return most
 	}
-	forQueue := max(0, queueMost-b.cold.queue().Held())
+	forQueue := max(0, queueMost-b.cold.queue.Held())
 	return min(most, held+max(0, b.moreCold()-forQueue))
 }
 
 // prefetchCold is prepare for the cold part: it prefetches the record that moves next, the place it
 // moves to, and the record dropped for it.
 func (b *Store) prefetchCold() {
-	r, s := &b.Rings[b.policy.Entry()], b.cold.store()
+	r, s := &b.Rings[b.policy.Entry()], &b.cold.store
 	r.Prefetch(r.Tail)
-	b.cold.queue().PrefetchHead()
+	b.cold.queue.PrefetchHead()
 	s.Prefetch(s.Tail)
 }
 
 // coldMost returns how many chunks the cold ring may hold if the queue has queueMost chunks.
 func (b *Store) coldMost(queueMost int) int {
-	return max(0, b.cold.most-max(queueMost, b.cold.queue().Held()))
+	return max(0, b.cold.most-max(queueMost, b.cold.queue.Held()))
 }
 
 // reach returns how many of most chunks a ring of the cold part has or can get for n bytes more. It
@@ -212,7 +211,7 @@ func (b *Store) moreCold() int {
 // As long as there are enough dead records, all live ones get one.
 func (b *Store) giveRounds() {
 	rounds := coldRounds
-	if b.cold.store().WorthCompacting() {
+	if b.cold.store.WorthCompacting() {
 		rounds = coldCompacted
 	}
 	for range rounds {
@@ -225,7 +224,7 @@ func (b *Store) giveRounds() {
 // rotateCold moves the record at the cold ring's tail to its head if it was read. It
 // reports false if the tail is to be dropped, or passed.
 func (b *Store) rotateCold() bool {
-	s := b.cold.store()
+	s := &b.cold.store
 	if s.Size == 0 {
 		return false
 	}
@@ -256,7 +255,7 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 // value packed.
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
-	q, s := b.cold.queue(), b.cold.store()
+	q, s := &b.cold.queue, &b.cold.store
 	kind := hd.Kind&record.Spaced | record.Packed
 	header := b.Form.Put(&buf, kind, len(key), len(packed), q.Times(q.Tail, hd))
 	pos := s.Append(header, key, packed)
@@ -269,7 +268,7 @@ func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte)
 // kept may be returned.
 func (c Cold) Read(f *Found, dst, k []byte, h uint64, touch, stale bool) (out []byte, ok bool) {
 	b := c.of
-	if !b.findCounting(f, k, h) || !index.Ring(f.Slot).IsCold() ||
+	if !b.findCounting(f, k, h) || index.Ring(f.Slot) < policy.Queue ||
 		b.Shared.Expired(f.Expiry) && !(stale && b.Shared.IsKept(f.Expiry)) {
 		return dst, false
 	}
@@ -337,7 +336,7 @@ type Waiting struct {
 // passDead releases the dead records at the queue's tail, and all records if the one there is
 // damaged. No Set passes that tail as long as the cold ring holds anything.
 func (b *Store) passDead() {
-	q := b.cold.queue()
+	q := &b.cold.queue
 	b.vacate(nil, func() (policy.Ring, bool) {
 		if q.Size == 0 {
 			return 0, false
@@ -355,7 +354,7 @@ func (c Cold) TakeWaiting(w *Waiting) bool {
 		return false
 	}
 	b.passDead()
-	q := b.cold.queue()
+	q := &b.cold.queue
 	if q.Size == 0 {
 		return false
 	}
@@ -382,7 +381,7 @@ func (c Cold) PutAway(w *Waiting) bool {
 		return false
 	}
 	b.passDead()
-	q := b.cold.queue()
+	q := &b.cold.queue
 	if q.Size == 0 || q.Tail != w.pos {
 		return true // it was dead, or evicted
 	}
@@ -398,7 +397,7 @@ func (c Cold) PutAway(w *Waiting) bool {
 		n = len(w.key) + len(w.Packed)
 		n += b.Form.HeaderSize(record.Packed, len(w.key), len(w.Packed), hd.Deadlines)
 	}
-	if !b.extend(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
+	if !b.extend(&b.cold.store, n, b.coldMost(b.cold.queueMost)) {
 		return false
 	}
 	if len(w.Packed) > 0 {

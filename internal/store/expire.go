@@ -213,7 +213,7 @@ func (b *Store) PutOff(k []byte, h uint64) (there bool) {
 }
 
 func (b *Store) putOff(f *Found) {
-	if b.Shared.Idles() && b.IsDue(f) {
+	if b.Shared.Idles && b.IsDue(f) {
 		t := f.Ring.Times(f.Pos, f.Header)
 		if t.Expiry = b.Shared.IdleEnd(t.Last); t.Expiry != f.Expiry {
 			b.setTimes(f.Ring, f.Pos, f.Header, t)
@@ -224,7 +224,7 @@ func (b *Store) putOff(f *Found) {
 // limitIdle applies the present idle time to a record from a file, which may have been stored with
 // a longer one or with none.
 func (b *Store) limitIdle(r *ring.Ring, pos uint64, hd record.Header) {
-	if hd.Deadlines != record.Idle || !b.Shared.Idles() {
+	if hd.Deadlines != record.Idle || !b.Shared.Idles {
 		return
 	}
 	t := r.Times(pos, hd)
@@ -236,7 +236,7 @@ func (b *Store) limitIdle(r *ring.Ring, pos uint64, hd record.Header) {
 
 // lastOf returns the last deadline that the record f keeps when it is written again.
 func (b *Store) lastOf(f *Found) uint32 {
-	if f.Deadlines == record.Idle && b.Shared.Idles() {
+	if f.Deadlines == record.Idle && b.Shared.Idles {
 		return f.Ring.Times(f.Pos, f.Header).Last
 	}
 	return f.Expiry

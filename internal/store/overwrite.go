@@ -19,7 +19,7 @@ import (
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
 	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Expiry != 0) || w.Until != 0 ||
-		w.Kind.Base() != record.Value || b.Shared.Notifies || b.Shared.Idles() {
+		w.Kind.Base() != record.Value || b.Shared.Notifies || b.Shared.Idles {
 		return false
 	}
 	if expiry != 0 {

@@ -124,8 +124,8 @@ func (b *Store) windows() index.Windows {
 	return index.Windows{
 		Small: &b.Rings[policy.Small].Window,
 		Main:  &b.Rings[policy.Main].Window,
-		Queue: &b.cold.queue().Window,
-		Cold:  &b.cold.store().Window,
+		Queue: &b.cold.queue.Window,
+		Cold:  &b.cold.store.Window,
 	}
 }
 
@@ -134,8 +134,11 @@ func (b *Store) windows() index.Windows {
 //
 //go:norace
 func (b *Store) Ring(in policy.Ring) *ring.Ring {
-	if in.IsCold() {
-		return &b.cold.rings[in-policy.Queue]
+	switch in {
+	case policy.Queue:
+		return &b.cold.queue
+	case policy.Cold:
+		return &b.cold.store
 	}
 	return &b.Rings[in]
 }
@@ -169,7 +172,7 @@ func (b *Store) Set(w *Write) error {
 			b.remove(&f, w.Hash, Unreported)
 		}
 	}()
-	if there && index.Ring(f.Slot).IsCold() {
+	if there && index.Ring(f.Slot) >= policy.Queue {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 		there, f.Ghost, f.dead = false, true, true // the policy had dropped it
 	}
@@ -239,7 +242,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos uint64) {
 	slot := index.Slot(w.Hash, to, pos)
 	switch {
-	case replace && index.Ring(f.Slot).IsCold():
+	case replace && index.Ring(f.Slot) >= policy.Queue:
 		slot = index.WithMark(slot) // on probation for the one read
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
@@ -379,20 +382,23 @@ func (b *Store) Sizes() Sizes {
 	return Sizes{
 		Entries: b.entries(), Spaced: int(b.spaced - b.internals), Records: live,
 		LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
-		Ghosts: slots - live, // a live record has one slot (I7), all others are stale
-		Cold:   b.cold.entries(), ColdBytes: b.cold.bytes(),
+		Ghosts:     slots - live, // a live record has one slot (I7), all others are stale
+		Cold:       b.cold.queue.Entries + b.cold.store.Entries,
+		ColdBytes:  b.cold.queue.EntryBytes + b.cold.store.EntryBytes,
 		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
 	}
 }
 
 // live returns the number of live records.
 func (b *Store) live() int {
-	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.cold.entries()
+	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries +
+		b.cold.queue.Entries + b.cold.store.Entries
 }
 
 // liveBytes returns the bytes of the live records.
 func (b *Store) liveBytes() int {
-	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.cold.bytes()
+	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes +
+		b.cold.queue.EntryBytes + b.cold.store.EntryBytes
 }
 
 // deadBytes returns the bytes of the dead records.

@@ -46,7 +46,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd record.Header, w *policy.Work) {
 	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on &&
 		hd.Kind != record.Internal
-	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
+	if needsNoSlot || in >= policy.Queue || hd.Total() > b.Longest {
 		b.dropTail(in, r, hd)
 		return
 	}
@@ -163,7 +163,7 @@ func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd record.Header) {
 	}
 	b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 	r.Release(uint64(hd.Total()))
-	if !in.IsCold() {
+	if in < policy.Queue {
 		b.policy.Dropped(in)
 	}
 	b.countEvicted(in, hd)
@@ -220,7 +220,7 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 func (b *Store) rotate(in policy.Ring, p index.Place, hd record.Header) {
 	r, n := b.Ring(in), hd.Total()
 	limit := r.Held()
-	if r.Left() < n && !in.IsCold() {
+	if r.Left() < n && in < policy.Queue {
 		// A head that borrows the tail's chunk makes the ring a full one.
 		limit = max(limit, min(b.limit().of(in), limit+b.spare()))
 	}
@@ -294,7 +294,9 @@ func (b *Store) moved(
 func (b *Store) follow(p index.Place, slot uint64, hd record.Header, n int) {
 	delay.Point()
 	b.Index.Store(p, slot)
-	b.noteExpiry(hd.Expiry)
+	if hd.Expiry != 0 {
+		b.noteExpiry(hd.Expiry)
+	}
 	b.appended += n
 	b.MovedBytes += uint64(n)
 }

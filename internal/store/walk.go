@@ -58,7 +58,7 @@ func (b *Store) Walk(w *Walk, left, of int, spots []Spot) (_ []Spot, done bool) 
 			continue
 		}
 		r, stay := b.Ring(in), uint64(0)
-		if !in.IsCold() {
+		if in < policy.Queue {
 			stay = r.Size / uint64(of) * uint64(left)
 		}
 		more := true
@@ -139,7 +139,7 @@ func (b *Store) Freq(s *Spot) (freq int, ok bool) {
 
 // FreqOf returns the frequency of a slot's entry.
 func FreqOf(slot uint64) int {
-	if index.Ring(slot).IsCold() {
+	if index.Ring(slot) >= policy.Queue {
 		return 0 // the slot has its origin there
 	}
 	return index.Freq(slot)

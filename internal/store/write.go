@@ -41,12 +41,12 @@ func (w *Write) Measure(s *Shared) {
 	w.Times = record.Times{}
 	switch {
 	case w.Kind == record.Internal:
-	case w.Kind.Base() == record.Negative:
+	case w.Kind&^record.Spaced == record.Negative:
 		if w.Expiry == 0 {
 			w.Expiry = math.MaxUint32 // the last possible one: it always has one
 		}
 		w.Times.Deadlines = record.Timed
-	case s.Idles():
+	case s.Idles:
 		// Room for two, whatever there are, so that any deadlines can be set in place.
 		w.Times.Deadlines = record.Idle
 	case w.Expiry != 0 || w.Until != 0:
