@@ -28,9 +28,15 @@ type Compression struct {
 	ended   bool
 
 	// Used by the goroutine alone, once the cache is open.
-	Classes [Classes]class
-	Room    []byte // for results of the Compressor, which may also use it in other ways
-	total   Ratio
+	Dict    uint8  // the dictionary for the next values
+	next    uint8  // number of the next dictionary
+	built   bool   // Dict was built from samples, if any was needed
+	tried   uint64 // values
+	Ratio   Ratio  // of the values that were compressed with Dict
+	Best    float64
+	Samples Samples // for the next dictionary
+	Room    []byte  // for results of the Compressor, which may also use it in other ways
+	total   Ratio   // of all records
 	File    string
 	id      string // of the Compressor
 	foreign bool   // values found in the cache's file were packed by another Compressor
@@ -80,12 +86,10 @@ func New(g *Config) *Compression {
 		stop:    make(chan struct{}),
 		File:    g.File,
 		foreign: g.Foreign,
+		next:    1,
 	}
 	s.Share.Store(math.Float64bits(FullShare)) // until the ratio is known
 	s.Dicts[0].Store(&Dictionary{values: g.WithoutDict})
-	for i := range s.Classes {
-		s.Classes[i].next = uint8(1 + i)
-	}
 	s.restore(g.Dicts)
 	return s
 }
@@ -185,8 +189,8 @@ func (s *Compression) ShareOf(scout bool) float64 {
 func (s *Compression) Pack(v []byte, n int) (packed []byte) {
 	const longer = 4 // bytes of a long header instead of a short one
 	to := n
-	if cl := s.classOf(len(v)); cl.wants(v) {
-		if packed = s.compress(cl, v); packed != nil {
+	if s.wants(v) {
+		if packed = s.compress(v); packed != nil {
 			to = n - len(v) + len(packed) + longer
 		}
 	}
@@ -204,18 +208,18 @@ func (s *Compression) Pack(v []byte, n int) (packed []byte) {
 }
 
 // compress returns the packed form of v, or nil if the Compressor fails.
-func (s *Compression) compress(cl *class, v []byte) []byte {
+func (s *Compression) compress(v []byte) []byte {
 	var buf [MostPrefix]byte
-	prefix := appendPrefix(buf[:0], cl.Dict, v) // first, in case the Compressor changes v
+	prefix := appendPrefix(buf[:0], s.Dict, v) // first, in case the Compressor changes v
 	packed, err := Guarded(func() ([]byte, error) {
-		return s.Dicts[cl.Dict].Load().values.Compress(append(s.Room[:0], prefix...), v)
+		return s.Dicts[s.Dict].Load().values.Compress(append(s.Room[:0], prefix...), v)
 	})
 	if err != nil || len(packed) <= len(prefix) {
 		s.Counts.Failed.Add(1)
-		cl.add(len(v), len(v))
+		s.count(len(v), len(v))
 		return nil
 	}
-	cl.add(len(v), min(len(packed), len(v)))
+	s.count(len(v), min(len(packed), len(v)))
 	if cap(packed) <= max(MostRoom, 8*len(v)) {
 		s.Room = packed // for the next value: a Compressor may need more room than its result takes
 	}

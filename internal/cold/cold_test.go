@@ -261,7 +261,7 @@ func TestCold_NoDictionaryAfterClose(t *testing.T) {
 	built := 0
 	by := &funcCompressor{build: func([][]byte) []byte { built++; return nil }}
 	p := ringtest.NewPackedCache(t, by, nil)
-	cl := &ringtest.Shared(p.Cache).Compression.Classes[1]
+	cl := ringtest.Shared(p.Cache).Compression
 	gather := func() {
 		for i := 0; !cl.Samples.Enough(); i++ {
 			cl.Samples.Add(ringtest.Text(i, p.Size))
@@ -382,7 +382,7 @@ func TestCold_CompressorThatChangesItsSource(t *testing.T) {
 func TestCompression_DictionaryIsGivenUp(t *testing.T) {
 	by := &funcCompressor{build: func([][]byte) []byte { return nil }}
 	p := ringtest.NewPackedCache(t, by, nil)
-	cl := &ringtest.Shared(p.Cache).Compression.Classes[0]
+	cl := ringtest.Shared(p.Cache).Compression
 	cl.Dict = 7
 	for i := range 1000 {
 		cl.Samples.Add(ringtest.Text(i, 200))

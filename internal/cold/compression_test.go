@@ -271,21 +271,21 @@ func TestCompression_WhatGrowsIsTriedSeldom(t *testing.T) {
 	calls := 0
 	by := &funcCompressor{}
 	p := ringtest.NewPackedCache(t, by, nil)
-	cl := &ringtest.Shared(p.Cache).Compression.Classes[1]
+	cl := ringtest.Shared(p.Cache).Compression
 	cl.Ratio, cl.Best = cold.Ratio{}, 0 // as after another dictionary
 	by.compress = func(dst, src []byte) ([]byte, error) {
 		calls++
 		return append(append(dst, src...), "more"...), nil
 	}
-	for range 2 * cold.ClassKnown / p.Size {
+	for range 2 * cold.Known / p.Size {
 		p.Fill(t)
 		ringtest.CompressAll(p.Cache)
 	}
 	require.InDelta(t, 1, cl.Ratio.Value(), 0.01)
-	require.Less(t, calls, 3*cold.ClassKnown/p.Size/2)
+	require.Less(t, calls, 3*cold.Known/p.Size/2)
 }
 
-// However often values become of another kind, each class gets only so many dictionaries, whose
+// However often values become of another kind, there are only so many dictionaries, whose
 // numbers are not used again: all values stay readable.
 func TestCompression_NumbersOfDictionariesEnd(t *testing.T) {
 	ringtest.SkipUnderRace(t)
@@ -297,22 +297,21 @@ func TestCompression_NumbersOfDictionariesEnd(t *testing.T) {
 	}
 	p := ringtest.NewPackedCache(t, by, nil)
 	s := ringtest.Shared(p.Cache).Compression
-	cl := &s.Classes[1]
-	numbers := map[uint8]bool{cl.Dict: true}
-	for i := range 10 {
-		cl.Ratio, cl.Best = cold.Ratio{}, 1000 // as if values were of another kind now
-		cl.Ratio.Add(cold.ClassKnown, cold.ClassKnown/2)
+	numbers := map[uint8]bool{s.Dict: true}
+	for i := range 20 {
+		s.Ratio, s.Best = cold.Ratio{}, 1000 // as if values were of another kind now
+		s.Ratio.Add(cold.Known, cold.Known/2)
 		for range 2000 {
 			p.Fill(t)
 			ringtest.CompressAll(p.Cache)
-			cl.Best = 1000
+			s.Best = 1000
+			numbers[s.Dict] = true
 		}
-		numbers[cl.Dict] = true
 		require.NoError(t, ringtest.Validate(p.Cache), "round %d", i)
 	}
 	require.Len(t, numbers, int(built.Load()))
-	require.Len(t, numbers, cold.Dicts/cold.Classes)
-	require.False(t, cl.Samples.Enough())
+	require.Len(t, numbers, cold.Dicts-1)
+	require.False(t, s.Samples.Enough())
 	require.Greater(t, p.RequireTrue(t), 300)
 	require.Zero(t, p.Stats().Compression.Errors)
 }

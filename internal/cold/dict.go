@@ -28,13 +28,11 @@ func (s *Compression) restore(dicts []dictfile.Dict) {
 	}
 }
 
-// add gives a class its dictionary of that number. Numbers are never used again: the dictionaries
-// of class i have the numbers 1+i, 1+i+Classes and so on, in the order of their making.
+// add adds a dictionary. Numbers are never used again.
 func (s *Compression) add(number uint8, d *Dictionary) {
 	s.Dicts[number].Store(d)
-	cl := &s.Classes[(number-1)%Classes]
-	if number >= cl.next {
-		cl.Dict, cl.built, cl.next = number, true, number+Classes
+	if number >= s.next {
+		s.Dict, s.built, s.next = number, true, number+1
 	}
 }
 
@@ -75,20 +73,17 @@ func (s *Compression) write(all []dictfile.Dict) error {
 
 // Renew makes a dictionary if one is due.
 func (s *Compression) Renew() {
-	for i := range s.Classes {
-		cl := &s.Classes[i]
-		if cl.Samples.Enough() && !s.isEnded() {
-			if err := s.renew(cl); err != nil {
-				s.Counts.Failed.Add(1)
-			}
+	if s.Samples.Enough() && !s.isEnded() {
+		if err := s.renew(); err != nil {
+			s.Counts.Failed.Add(1)
 		}
 	}
 }
 
-// renew gives a class a dictionary made from its samples.
-func (s *Compression) renew(cl *class) error {
-	samples := cl.Samples.values
-	cl.Samples, cl.built, cl.Ratio, cl.Best = Samples{}, true, Ratio{}, 0
+// renew makes a dictionary from the samples.
+func (s *Compression) renew() error {
+	samples := s.Samples.values
+	s.Samples, s.built, s.Ratio, s.Best = Samples{}, true, Ratio{}, 0
 	d, err := Guarded(func() (*Dictionary, error) {
 		bytes := s.by.BuildDict(samples)
 		switch {
@@ -103,13 +98,13 @@ func (s *Compression) renew(cl *class) error {
 		return err
 	}
 	if d == nil {
-		cl.Dict = 0 // the Compressor wants none
+		s.Dict = 0 // the Compressor wants none
 		return nil
 	}
-	if err := s.saveDicts(cl.next, d); err != nil { // before the first value is packed with it
+	if err := s.saveDicts(s.next, d); err != nil { // before the first value is packed with it
 		return err
 	}
-	s.add(cl.next, d)
+	s.add(s.next, d)
 	return nil
 }
 

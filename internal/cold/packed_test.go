@@ -1,12 +1,8 @@
 package cold
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,48 +49,6 @@ func FuzzParse(f *testing.F) {
 		require.Less(t, p.dict, uint8(Dicts))
 		require.True(t, p.size >= 0 && int64(p.size) <= most)
 	})
-}
-
-func TestIsIncompressible(t *testing.T) {
-	random := make([]byte, 1<<20)
-	src := rand.NewChaCha8([32]byte{1})
-	_, _ = src.Read(random)
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	_, err := base64.NewEncoder(base64.StdEncoding, z).Write(random)
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	text := strings.Repeat("It was the best of times, it was the worst of times. ", 100)
-	json := strings.Repeat(`{"id":1234567,"Name":"John Doe","tags":["a","B"],"ok":true},`, 100)
-	opaque := map[string][]byte{"random": random, "gzip": zipped.Bytes()[64:]}
-	plain := map[string][]byte{"text": []byte(text), "json": []byte(json),
-		"base64": []byte(base64.StdEncoding.EncodeToString(random[:6000])), "zeros": make([]byte, 6000)}
-	for _, n := range []int{64, 100, 500, 3000} {
-		for name, v := range opaque {
-			wrong, all := 0, 0
-			for from := 0; from+n <= len(v) && all < 1000; from += n {
-				all++
-				if !IsIncompressible(v[from : from+n]) {
-					wrong++
-				}
-			}
-			require.LessOrEqual(t, wrong*100, all, "%s of %d bytes: %d of %d", name, n, wrong, all)
-		}
-		for name, v := range plain {
-			wrong, all := 0, 0
-			for from := 0; from+n <= len(v); from += 17 {
-				all++
-				if IsIncompressible(v[from : from+n]) {
-					wrong++
-				}
-			}
-			// Of base64, 64 bytes have 40 different ones on average, and now and then 46.
-			require.LessOrEqual(t, wrong*10, all, "%s of %d bytes: %d of %d", name, n, wrong, all)
-			require.True(t, wrong == 0 || name == "base64", name)
-		}
-	}
-	require.False(t, IsIncompressible(random[:63]), "too short to tell")
-	require.False(t, IsIncompressible(nil))
 }
 
 func TestSamples_StayWithinTheBound(t *testing.T) {

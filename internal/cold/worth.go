@@ -4,95 +4,43 @@ import "bytes"
 
 // Which values are worth compressing, and how much memory that is worth.
 
-// Classes is the number of size classes of values. Each class has a dictionary and a ratio.
-const Classes = 4
-
-// class is a size class of values.
-type class struct {
-	Dict    uint8
-	next    uint8 // number of the next dictionary
-	built   bool  // Dict was built from samples, if any was needed
-	tried   uint64
-	Ratio   Ratio
-	Best    float64 // best ratio of this dictionary
-	Samples Samples
-}
-
-// classOf returns the size class of a value of n bytes.
-func (s *Compression) classOf(n int) *class {
-	switch {
-	case n < 256:
-		return &s.Classes[0]
-	case n < 1<<10:
-		return &s.Classes[1]
-	case n < 4<<10:
-		return &s.Classes[2]
-	}
-	return &s.Classes[3]
-}
-
 const (
 	// shortest is the length of the shortest value that is worth compressing. For a shorter value,
 	// the prefix takes as many bytes as compression saves.
 	shortest = 48
 
-	// If the ratio of a class is below leastRatio, only one in probe of its values is compressed.
+	// If the ratio is below leastRatio, only one in probe of the values is compressed.
 	leastRatio = 1.1
 	probe      = 16
 
 	// A dictionary is made anew if its ratio falls below so much of its best one.
 	worse = 0.9
 
-	// ClassKnown is how many bytes of values make the ratio of a class known.
-	ClassKnown = 256 << 10
+	// Known is how many bytes make a ratio known.
+	Known = 256 << 10
 )
 
 // wants reports whether a value is worth a try.
-func (cl *class) wants(v []byte) bool {
+func (s *Compression) wants(v []byte) bool {
 	if len(v) < shortest {
 		return false
 	}
-	cl.tried++
-	known := cl.built && cl.Ratio.IsKnown()
-	if known && cl.Ratio.Value() < leastRatio && cl.tried%probe != 0 || IsIncompressible(v) {
+	s.tried++
+	known := s.built && s.Ratio.IsKnown()
+	if known && s.Ratio.Value() < leastRatio && s.tried%probe != 0 {
 		return false
 	}
-	if cl.next < Dicts && (!cl.built || known && cl.Ratio.Value() < worse*cl.Best) {
-		cl.Samples.Add(v)
+	if s.next < Dicts && (!s.built || known && s.Ratio.Value() < worse*s.Best) {
+		s.Samples.Add(v)
 	}
 	return true
 }
 
-// add counts a value of from bytes that compression turns into to bytes.
-func (cl *class) add(from, to int) {
-	if cl.Ratio.Add(from, to); cl.Ratio.IsKnown() {
-		cl.Best = max(cl.Best, cl.Ratio.Value())
+// count counts a value of from bytes that compression turns into to bytes.
+func (s *Compression) count(from, to int) {
+	if s.Ratio.Add(from, to); s.Ratio.IsKnown() {
+		s.Best = max(s.Best, s.Ratio.Value())
 	}
-}
-
-const (
-	examined   = 64 // bytes of a value that IsIncompressible examines
-	opaqueFrom = 46 // if so many of these differ from each other, the value is opaque
-)
-
-// IsIncompressible reports whether a value seems to be random, encrypted or already compressed. It
-// examines only a few bytes. Among 64 random bytes, 57 are different on average, and rarely fewer
-// than 51; in text, 20 to 30.
-func IsIncompressible(v []byte) bool {
-	if len(v) < examined {
-		return false
-	}
-	var seen [4]uint64
-	step, n := len(v)/examined, 0
-	for i := range examined {
-		b := v[i*step]
-		bit := uint64(1) << (b & 63)
-		if seen[b>>6]&bit == 0 {
-			seen[b>>6] |= bit
-			n++
-		}
-	}
-	return n >= opaqueFrom
 }
 
 // Ratio is the running ratio of sizes before packing to those after. The zero value is ready for
@@ -112,7 +60,7 @@ func (r *Ratio) Add(from, to int) {
 }
 
 // IsKnown reports whether the ratio is based on enough bytes.
-func (r *Ratio) IsKnown() bool { return r.from >= ClassKnown }
+func (r *Ratio) IsKnown() bool { return r.from >= Known }
 
 // Value returns the ratio, once something was added.
 func (r *Ratio) Value() float64 { return r.from / r.to }
@@ -130,7 +78,7 @@ func shareFor(ratio float64) float64 {
 	return FullShare * min(max((ratio-noneBelow)/(fullFrom-noneBelow), 0), 1)
 }
 
-// Samples are values of one size class from which a dictionary is made: the first ones.
+// Samples are values from which a dictionary is made: the first ones.
 type Samples struct {
 	values [][]byte
 	seen   int
