@@ -9,6 +9,7 @@ import (
 	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
@@ -26,7 +27,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     uint64                  // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // The rules of the sequence lock.
@@ -98,9 +99,9 @@ func (b *bucket) read(
 		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may overlap dst
 		case f.Kind.Base() == record.Negative:
 			got = negative
-		case mode&renewing != 0 && b.Shared.Idles() && b.IsDue(&f):
+		case mode&renewing != 0 && b.Shared.Idles && b.IsDue(&f):
 			return dst, 0, due // or torn: the caller looks again
-		case index.Ring(f.Slot).IsCold() && mode&(withValue|touching) != 0:
+		case index.Ring(f.Slot) >= policy.Queue && mode&(withValue|touching) != 0:
 			return dst, 0, inCold // or torn: the caller looks again
 		default:
 			got = hit
@@ -197,7 +198,7 @@ func (b *bucket) invalidateLocked(w *write) {
 // for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	if w.Restored { // negative entries are newer too
-		there = b.Holds(&w.Write)
+		there = b.Holds(&w.Write, new(store.Found))
 		return there, !there
 	}
 	var f store.Found

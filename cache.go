@@ -166,8 +166,8 @@ func (c *engine) notifyDeferred(w *write) {
 	list := w.removals.List
 	w.removals = nil
 	for _, e := range list {
-		if e.Dict != nil {
-			v, err := c.shared.Compression.Unpack(nil, e.Value, e.Dict)
+		if e.Packed {
+			v, err := c.shared.Compression.Unpack(nil, e.Value)
 			if err != nil {
 				continue // the value is lost
 			}

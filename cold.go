@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -24,12 +25,14 @@ func (c *engine) lookupCold(
 	defer value.Release()
 	b := c.bucket(h)
 	var f store.Found
-	d, ok := b.readCold(&f, stored, k, h, mode)
-	if !ok {
+	if !b.readCold(&f, stored, k, h, mode) {
 		return dst, 0, retry
 	}
-	v, err := c.valueOf(value.Bytes[:0], stored.Bytes, d)
-	value.Bytes = v
+	v, err := stored.Bytes, error(nil)
+	if f.Kind.Base() == record.Packed {
+		v, err = c.shared.Compression.Unpack(value.Bytes[:0], stored.Bytes)
+		value.Bytes = v
+	}
 	if err != nil {
 		dropped := false
 		b.change(func(s *store.Store) { dropped = s.Cold().DropDamaged(&f, k, h) })
@@ -52,22 +55,14 @@ func (c *engine) lookupCold(
 	return dst, f.Expiry, hit
 }
 
-// valueOf appends the value of a record to dst. The value is packed with d, unless d is nil.
-func (c *engine) valueOf(dst, stored []byte, d *cold.Dictionary) ([]byte, error) {
-	if d != nil {
-		return c.shared.Compression.Unpack(dst, stored, d)
-	}
-	return append(dst, stored...), nil
-}
-
 // readCold is [store.Cold.Read] under the lock.
 func (b *bucket) readCold(
 	f *store.Found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
-) (d *cold.Dictionary, ok bool) {
+) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	to.Bytes, d, ok = b.Cold().Read(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
-	return d, ok
+	to.Bytes, ok = b.Cold().Read(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
+	return ok
 }
 
 // promote moves to main the record that was found in the cold part, with value v.
@@ -86,23 +81,9 @@ func (c *engine) bringToMain(w *write) {
 	w.Packed = false
 }
 
-// compressInBackground is the goroutine of a cache with a Compressor. If the Compressor ends it, by
-// [runtime.Goexit], another one replaces it.
+// compressInBackground is the goroutine of a cache with a Compressor. It compresses the queues that
+// buckets report, until the cache is closed or collected.
 func compressInBackground(cache weak.Pointer[engine], s *cold.Compression) {
-	returned := false
-	defer func() {
-		if !returned {
-			s.Counts.Failed.Add(1)
-			go compressInBackground(cache, s)
-		}
-	}()
-	compressUntilClosed(cache, s)
-	returned = true
-}
-
-// compressUntilClosed compresses the queues that buckets report, until the cache is closed or
-// collected.
-func compressUntilClosed(cache weak.Pointer[engine], s *cold.Compression) {
 	var w store.Waiting
 	for {
 		i, ok := s.Next()

@@ -43,7 +43,7 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Deleted)
 	w.uncounted = true
-	expiry, err := c.expiryOf(ttl)
+	expiry, err := c.expiryOf(withTTL(ttl))
 	if err != nil {
 		found, _ := c.remove(&w, nil)
 		return found
@@ -133,31 +133,22 @@ func (c *engine) left(expiry uint32, got outcome) time.Duration {
 // Call it only for exact counts: Sets reclaim the memory as they need it. It examines all records
 // of the buckets that may have expired entries, up to 1,024 at a time under a lock, and does not
 // allocate.
-func (c *Cache) DeleteExpired() int {
-	n := 0
-	c.each(func(b *bucket) { n += c.deleteExpiredIn(b) })
-	return n
-}
-
-// deleteExpiredIn is DeleteExpired in one bucket.
-func (c *engine) deleteExpiredIn(b *bucket) (n int) {
-	var s store.Sweep
-	defer func() {
-		if !s.Done { // OnRemove panics
-			b.look(s.Stop)
+func (c *Cache) DeleteExpired() (n int) {
+	c.each(func(b *bucket) {
+		for first, done := true, false; !done; first = false {
+			var dropped int
+			dropped, done = c.deleteStep(b, first)
+			n += dropped
 		}
-	}()
-	for !s.Done {
-		n += c.deleteStep(b, &s)
-	}
+	})
 	return n
 }
 
-// deleteStep is one step of DeleteExpired.
-func (c *engine) deleteStep(b *bucket, s *store.Sweep) (dropped int) {
+// deleteStep is one step of DeleteExpired in a bucket.
+func (c *engine) deleteStep(b *bucket, first bool) (dropped int, done bool) {
 	var w write
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	return b.DeleteStep(s)
+	return b.DeleteStep(first)
 }

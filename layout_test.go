@@ -83,7 +83,7 @@ var noHelpers = []string{"os", "log", "testing"}
 var walls = map[string]wall{
 	".": {
 		ours: []string{"atomicfile", "chunk", "clock", "cold", "delay", "dictfile", "generation",
-			"index", "memo", "osfile", "pack", "policy", "record", "ring", "ringfile", "scratch",
+			"index", "memo", "osfile", "policy", "record", "ring", "ringfile", "scratch",
 			"singleflight", "snapshot", "store", "stripe", "testhook", "torn",
 			"github.com/cespare/xxhash/v2"},
 		notStd: append([]string{"encoding/json"}, noHelpers...),
@@ -97,11 +97,13 @@ var walls = map[string]wall{
 		std:  []string{"math/bits", "math/rand/v2", "sync", "sync/atomic"},
 	},
 	"internal/store": {
-		ours: []string{"chunk", "clock", "cold", "delay", "generation", "index", "pack", "policy",
+		ours: []string{"chunk", "clock", "cold", "delay", "generation", "index", "policy",
 			"record", "ring", "ringfile", "scratch", "torn", "github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
-	"internal/cold":             {ours: []string{"dictfile", "pack"}, notStd: noHelpers},
+	"internal/cold": {
+		ours: []string{"dictfile", "github.com/cespare/xxhash/v2"}, notStd: noHelpers,
+	},
 	"internal/scratch":          {std: []string{"sync"}},
 	"compress/internal/rawdict": {std: []string{}},
 	"compress/s2": {
@@ -142,7 +144,6 @@ var walls = map[string]wall{
 		ours:   []string{"chunk", "policy", "position", "prefetch"},
 		notStd: noHelpers,
 	},
-	"internal/pack":     {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/policy":   {std: []string{"math", "math/bits"}},
 	"internal/position": {std: []string{"math", "math/bits"}},
 	"internal/prefetch": {std: []string{"unsafe"}},

@@ -157,7 +157,7 @@ func (s *space) reset(c *engine) {
 // write makes w the write of the namespace's record. OnRemove must not be called under the lock of
 // the namespace: the caller calls notifyDeferred for w when it holds none.
 func (s *space) write(c *engine, w *write) {
-	w.Key, w.Kind = s.entry, record.Internal|record.Spaced
+	w.Key, w.Kind = s.entry, record.Internal
 	w.Hash = c.shared.HashOf(s.entry, w.Kind)
 	w.uncounted, w.deferOnRemove, w.Reason, w.life = true, true, store.Replaced, withTTL(0)
 }

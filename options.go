@@ -253,9 +253,9 @@ type Compressor interface {
 	// entries were compressed under a different ID drops those entries.
 	ID() string
 
-	// BuildDict returns a dictionary for values like samples, or nil if it needs none. The samples are
-	// of one size class, at most 128 KB in total, and must not be kept. The cache keeps the
-	// dictionary, of at most 1 MB, on the Go heap, and with Options.File in the file File + ".dict".
+	// BuildDict returns a dictionary for values like samples, or nil if it needs none. The samples,
+	// at most 128 KB in total, must not be kept. The cache keeps the dictionary, of at most 1 MB, on
+	// the Go heap, and with Options.File in the file File + ".dict".
 	BuildDict(samples [][]byte) []byte
 
 	// WithDict returns a compressor of values that uses a dictionary that BuildDict returned, possibly
@@ -395,7 +395,7 @@ func (g *geometry) newShared() *store.Shared {
 		File:     g.ringFile,
 		Notifies: g.OnRemove != nil,
 		Times: clock.Times{
-			TTL: g.TTL, Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess,
+			Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess,
 		},
 		Born:    born,
 		Elapsed: g.now,

@@ -10,7 +10,6 @@ import (
 	"runtime"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -168,7 +167,7 @@ func (s *saving) saveNamespaces(w *snapshot.Worker) (err error) {
 	s.c.spaces.byName.Range(func(_, of any) bool {
 		n := of.(*Cache).space
 		var buf [record.MaxHeader]byte
-		header := record.Plain.PutInternal(&buf, len(n.entry), generation.Size)
+		header := record.Plain.Put(&buf, record.Internal, len(n.entry), generation.Size, record.Times{})
 		if err = w.Reserve(len(header) + len(n.entry) + generation.Size); err == nil {
 			from := w.Begin(snapshot.Main)
 			w.Bytes = append(append(w.Bytes, header...), n.entry...)
@@ -195,9 +194,8 @@ type walker struct {
 type laterKey struct {
 	key   []byte
 	kind  record.Kind
-	size  int              // of the record
-	dict  *cold.Dictionary // for its value, if that is packed
-	times record.Times     // and its deadlines
+	size  int          // of the record
+	times record.Times // and its deadlines
 }
 
 // longTries is the number of attempts to copy a record in parts before it is copied at once. A
@@ -240,12 +238,11 @@ func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error
 	for i := range w.spots {
 		sp := &w.spots[i]
 		freq, ok := b.Freq(sp)
-		kind := sp.Kind.Base()
-		if !ok || quarter == 0 && freq == 0 || kind == record.Internal {
+		if !ok || quarter == 0 && freq == 0 || sp.Kind == record.Internal {
 			continue
 		}
 		r, n := b.Ring(sp.Ring), sp.Total()
-		if late || n > store.LongRecord || kind == record.Packed {
+		if late || n > store.LongRecord || sp.Kind.Base() == record.Packed {
 			k, _ := r.Read(make([]byte, 0, sp.KeyLen), sp.Pos+uint64(sp.Size), sp.KeyLen)
 			w.later = append(w.later, laterKey{key: k, kind: sp.Kind, size: n})
 			continue
@@ -312,7 +309,7 @@ func (w *walker) copyEntry(b *bucket, k *laterKey, part int) copied {
 	r, n := f.Ring, f.Total()
 	if f.IsPacked() {
 		w.stored, _ = r.Read(w.stored[:0], f.ValuePos(), f.ValueLen)
-		k.dict, k.times = b.Shared.Compression.DictOf(w.stored), r.Times(f.Pos, f.Header)
+		k.times = r.Times(f.Pos, f.Header)
 		return copyPacked
 	}
 	if n > k.size {
@@ -351,7 +348,7 @@ func (w *walker) pause() {
 // savePacked saves the entry of a key with its original value. One that cannot be unpacked is as
 // good as removed.
 func (w *walker) savePacked(k *laterKey) error {
-	v, err := w.c.valueOf(w.value[:0], w.stored, k.dict)
+	v, err := w.c.shared.Compression.Unpack(w.value[:0], w.stored)
 	if w.value = v; err != nil {
 		return nil
 	}

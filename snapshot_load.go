@@ -278,7 +278,7 @@ func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arr
 		if !t.prepare(it, body) {
 			continue
 		}
-		isLarge := func(lb *bucket) bool { return lb.Holds(&t.w.Write) }
+		isLarge := func(lb *bucket) bool { return lb.Holds(&t.w.Write, new(store.Found)) }
 		if t.rec == nil || b.Closed || t.c.shared.IsLarge(len(t.rec)) ||
 			t.c.inLargeLocked(&t.w, isLarge) {
 			return n, news, false
@@ -317,7 +317,7 @@ func (t *restorer) prepare(it item, body []byte) bool {
 		return false
 	}
 	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Expiry != 0
-	if same && s.Form == record.Plain && !s.Idles() && w.Kind.Base() == record.Value {
+	if same && s.Form == record.Plain && !s.Idles && w.Kind.Base() == record.Value {
 		t.rec = rec[:hd.Total()] // nearly always
 	}
 	return !s.IsForgotten(&w.Write)

@@ -61,10 +61,14 @@ func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 // errOver is the error of a negative TTL.
 var errOver = errors.New("time to live is over")
 
-// expiryOf returns when an entry with a TTL expires, 0 for never, or an error if the entry must not
-// be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a call, which the
-// section Times to live of the package documentation describes.
-func (c *engine) expiryOf(ttl time.Duration) (expiry uint32, err error) {
+// expiryOf returns when an entry with that lifetime expires, 0 for never, or an error if the entry
+// must not be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a call, which
+// the section Times to live of the package documentation describes.
+func (c *engine) expiryOf(l lifetime) (expiry uint32, err error) {
+	ttl := l.ttl
+	if !l.given {
+		ttl = c.shared.Jittered(c.TTL)
+	}
 	switch {
 	case ttl == 0:
 		return 0, nil
@@ -113,9 +117,9 @@ func (c *engine) store(w *write, verb string) (err error) {
 	if c.options.OnRemove != nil {
 		defer c.notify(w)
 	}
-	w.Expiry = c.shared.Default()
-	if w.life.given {
-		if w.Expiry, err = c.expiryOf(w.life.ttl); err != nil {
+	w.Expiry = 0
+	if w.life.given || c.TTL != 0 {
+		if w.Expiry, err = c.expiryOf(w.life); err != nil {
 			return c.refuse(w, verb, err)
 		}
 	}
@@ -303,7 +307,7 @@ func (c *engine) meetsLocked(b *bucket, w *write) bool {
 		return there
 	})
 	if w.keeps && !there {
-		w.Expiry = c.shared.Default() // it may have been found earlier, and dropped since
+		w.Expiry, _ = c.expiryOf(byOptions) // it may have been found earlier, and dropped since
 		w.Measure(b.Shared)
 	}
 	return met

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/compress/s2"
-	"github.com/ringcache/ringcache/internal/pack"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // Compressed lists the stores of the comparison of compressed values: without a cold part,
@@ -25,15 +25,32 @@ func coldVariant(name string, control bool) Info {
 	info := ringcacheVariant(name, ringcache.Options{Compressor: s2.New()})
 	open := info.New
 	info.New = func(c Config) (Store, error) {
-		pack.Control = control // of this process, which has no other store
+		if control {
+			o := ringcache.Options{MaxBytes: c.MaxBytes, TTL: c.TTL, Compressor: noCompressor{s2.New()}}
+			shape := testhook.Default(c.MaxBytes)
+			shape.ColdShare = 0.5
+			cache, err := testhook.New(o, shape)
+			return ringcacheStore{cache.(*ringcache.Cache)}, err
+		}
 		s, err := open(c)
-		if err == nil && !control && c.Synchronous {
+		if err == nil && c.Synchronous {
 			s = &paced{Store: s}
 		}
 		return s, err
 	}
 	return info
 }
+
+// noCompressor compresses nothing.
+type noCompressor struct{ ringcache.Compressor }
+
+func (noCompressor) BuildDict([][]byte) []byte { return nil }
+
+func (n noCompressor) WithDict([]byte) (ringcache.ValueCompressor, error) { return noValues{}, nil }
+
+type noValues struct{ ringcache.ValueCompressor }
+
+func (noValues) Compress(dst, src []byte) ([]byte, error) { return append(dst, src...), nil }
 
 // paced pauses now and then, as the requests of real loads do: a replay on one goroutine is
 // faster than any, and would leave no time to compress.

@@ -23,11 +23,11 @@ type Clock struct {
 	grace uint32 // ticks of Times.Grace
 	half  int64  // ticks of half of Times.Idle, rounded up
 	sleep sleep
+	Idles bool // records have an idle time, and therefore two deadlines
 }
 
 // Times determine how long entries live. The zero value means forever.
 type Times struct {
-	TTL    time.Duration // of entries stored without one; 0: they do not expire
 	Jitter float64       // the largest random fraction subtracted from a TTL, below 1
 	Grace  time.Duration // how long an expired entry is kept
 	Idle   time.Duration // after which unused entries expire; 0: they do not
@@ -38,7 +38,7 @@ type Times struct {
 func New(start time.Time, t Times, fake func() time.Duration) Clock {
 	grace := uint32(min(int64(t.Grace/Tick), math.MaxUint32))
 	half := min(int64((t.Idle/2+Tick-1)/Tick), math.MaxUint32)
-	return Clock{start: start, fake: fake, times: t, grace: grace, half: half,
+	return Clock{start: start, fake: fake, times: t, grace: grace, half: half, Idles: t.Idle != 0,
 		sleep: sleep{source: asleep, before: asleep()}}
 }
 
@@ -76,17 +76,6 @@ func (c *Clock) In(ttl time.Duration) uint32 {
 	return 0
 }
 
-// Default returns the expiry of an entry that is set now without a time to live.
-func (c *Clock) Default() uint32 {
-	if c.times.TTL == 0 {
-		return 0
-	}
-	return c.jitteredDefault()
-}
-
-// jitteredDefault is the part of Default for a TTL, separate so that Default is inlined.
-func (c *Clock) jitteredDefault() uint32 { return c.In(c.Jittered(c.times.TTL)) }
-
 // Jittered returns ttl less a random part, but not less than a tick.
 func (c *Clock) Jittered(ttl time.Duration) time.Duration {
 	if c.times.Jitter == 0 || ttl < Tick {
@@ -115,9 +104,6 @@ func (c *Clock) FreshAt(expiry, now uint32) bool {
 	}
 	return int64(expiry)-int64(now) > c.half
 }
-
-// Idles reports whether records have an idle time, and therefore two deadlines.
-func (c *Clock) Idles() bool { return c.times.Idle != 0 }
 
 // IdleEnd returns the expiry of a record that is read or written now and has last as its last
 // deadline; 0 means never.

@@ -9,14 +9,14 @@ import (
 )
 
 // fakeClock returns a clock that shows what *now says.
-func fakeClock(ttl time.Duration, now *time.Duration) Clock {
-	return New(time.Now(), Times{TTL: ttl}, func() time.Duration { return *now })
+func fakeClock(now *time.Duration) Clock {
+	return New(time.Now(), Times{}, func() time.Duration { return *now })
 }
 
 // What lives for a time is expired when that is over, and at most a tick before.
 func TestClock_ExpiresUpToATickEarlyAndNeverLate(t *testing.T) {
 	var now time.Duration
-	c := fakeClock(0, &now)
+	c := fakeClock(&now)
 	for _, start := range []time.Duration{0, 1, Tick - 1, Tick, 1234567 * time.Microsecond} {
 		for _, ttl := range []time.Duration{1, Tick, Tick + 1, time.Second, time.Hour} {
 			now = start
@@ -35,7 +35,7 @@ func TestClock_ExpiresUpToATickEarlyAndNeverLate(t *testing.T) {
 
 func TestClock_FirstTickIsOne(t *testing.T) {
 	var now time.Duration
-	c := fakeClock(0, &now)
+	c := fakeClock(&now)
 	require.EqualValues(t, 1, c.Now())
 	now = Tick
 	require.EqualValues(t, 2, c.Now())
@@ -46,7 +46,7 @@ func TestClock_FirstTickIsOne(t *testing.T) {
 // An expiry beyond the clock's end is never, and the clock stops there.
 func TestClock_Ends(t *testing.T) {
 	var now time.Duration
-	c := fakeClock(0, &now)
+	c := fakeClock(&now)
 	require.Zero(t, c.In(math.MaxInt64))
 	require.Zero(t, c.In(math.MaxUint32*Tick))
 	require.NotZero(t, c.In(math.MaxUint32*Tick-2*Tick))
@@ -56,27 +56,17 @@ func TestClock_Ends(t *testing.T) {
 	require.False(t, c.Expired(0), "0 is never")
 }
 
-func TestClock_Default(t *testing.T) {
-	now := time.Duration(0)
-	c := fakeClock(0, &now)
-	require.Zero(t, c.Default())
-	c = fakeClock(time.Minute, &now)
-	require.Equal(t, c.In(time.Minute), c.Default())
-}
-
 // A jittered time lies between the whole one and what the fraction leaves, anywhere, and
 // is a tick at least; what is below a tick stays as it is.
 func TestClock_Jitter(t *testing.T) {
 	var now time.Duration
-	c := New(time.Now(), Times{TTL: time.Minute, Jitter: 0.5}, func() time.Duration { return now })
+	c := New(time.Now(), Times{Jitter: 0.5}, func() time.Duration { return now })
 	least, most := time.Hour, time.Duration(0)
 	for range 2000 {
 		ttl := c.Jittered(time.Minute)
 		require.Greater(t, ttl, 30*time.Second)
 		require.LessOrEqual(t, ttl, time.Minute)
 		least, most = min(least, ttl), max(most, ttl)
-		require.GreaterOrEqual(t, c.Default(), c.In(30*time.Second))
-		require.LessOrEqual(t, c.Default(), c.In(time.Minute))
 		require.Equal(t, Tick, c.Jittered(Tick))
 		require.GreaterOrEqual(t, c.Jittered(Tick+1), Tick)
 		require.Positive(t, c.Jittered(math.MaxInt64))
@@ -86,7 +76,7 @@ func TestClock_Jitter(t *testing.T) {
 	for _, ttl := range []time.Duration{-1, 0, 1, Tick - 1} {
 		require.Equal(t, ttl, c.Jittered(ttl))
 	}
-	c = fakeClock(time.Minute, &now)
+	c = fakeClock(&now)
 	require.Equal(t, time.Minute, c.Jittered(time.Minute))
 }
 

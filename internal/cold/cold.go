@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache/internal/dictfile"
-	"github.com/ringcache/ringcache/internal/pack"
 )
 
 // Compression is the state that the buckets of a cache with Options.Compressor share: dictionaries,
 // compression ratios, and the queue of its goroutine. It holds no reference to the Cache.
 type Compression struct {
 	by    Compressor
-	Dicts [pack.Dicts]atomic.Pointer[Dictionary]
+	Dicts [Dicts]atomic.Pointer[Dictionary]
 	Share atomic.Uint64 // bits of a float64: the cold part's share of the memory
 	fixed float64       // the share in tests; 0: as learned
 
@@ -29,9 +28,15 @@ type Compression struct {
 	ended   bool
 
 	// Used by the goroutine alone, once the cache is open.
-	Classes [pack.Classes]class
-	Room    []byte // for results of the Compressor, which may also use it in other ways
-	total   pack.Ratio
+	Dict    uint8  // the dictionary for the next values
+	next    uint8  // number of the next dictionary
+	built   bool   // Dict was built from samples, if any was needed
+	tried   uint64 // values
+	Ratio   Ratio  // of the values that were compressed with Dict
+	Best    float64
+	Samples Samples // for the next dictionary
+	Room    []byte  // for results of the Compressor, which may also use it in other ways
+	total   Ratio   // of all records
 	File    string
 	id      string // of the Compressor
 	foreign bool   // values found in the cache's file were packed by another Compressor
@@ -55,19 +60,8 @@ type ValueCompressor interface {
 
 // Counts are what compression adds to Stats.
 type Counts struct {
-	Packed, From, To                     atomic.Uint64 // records, and their bytes before and after
-	Incompressible, Short, Failed, Wrong atomic.Uint64
-}
-
-// class is a size class of values.
-type class struct {
-	Dict    uint8
-	next    uint8 // number of the next dictionary
-	built   bool  // Dict was built from samples, if any was needed
-	tried   uint64
-	Ratio   pack.Ratio
-	Best    float64 // best ratio of this dictionary
-	Samples pack.Samples
+	Packed, From, To atomic.Uint64 // records, and their bytes before and after
+	Failed, Wrong    atomic.Uint64
 }
 
 // Config is what a Compression is made from.
@@ -92,15 +86,10 @@ func New(g *Config) *Compression {
 		stop:    make(chan struct{}),
 		File:    g.File,
 		foreign: g.Foreign,
+		next:    1,
 	}
-	if pack.Control {
-		s.fixed = pack.FullShare
-	}
-	s.Share.Store(math.Float64bits(pack.FullShare)) // until the ratio is known
+	s.Share.Store(math.Float64bits(FullShare)) // until the ratio is known
 	s.Dicts[0].Store(&Dictionary{values: g.WithoutDict})
-	for i := range s.Classes {
-		s.Classes[i].next = uint8(1 + i)
-	}
 	s.restore(g.Dicts)
 	return s
 }
@@ -108,11 +97,11 @@ func New(g *Config) *Compression {
 // Recovers reports whether a value that another process has packed, in a record that passes its
 // checksum, can be unpacked. The value may be longer than a Set accepts now.
 func (s *Compression) Recovers(packed []byte) bool {
-	p, _, err := pack.Parse(packed, math.MaxInt)
-	if err != nil || s.foreign || !s.has(p.Dict) {
+	p, err := parse(packed, math.MaxInt)
+	if err != nil || s.foreign || s.Dicts[p.dict].Load() == nil {
 		return false
 	}
-	s.Allow(p.Size)
+	s.Allow(p.size)
 	return true
 }
 
@@ -190,88 +179,52 @@ func (s *Compression) ShareOf(scout bool) float64 {
 	case s.fixed > 0:
 		return s.fixed
 	case scout:
-		return pack.FullShare
+		return FullShare
 	}
 	return math.Float64frombits(s.Share.Load())
 }
 
-// learn counts a record of from bytes that takes to bytes in the cold part.
-func (s *Compression) learn(from, to int) {
-	s.total.Add(from, to)
-	if s.total.IsKnown(ClassKnown) {
-		s.Share.Store(math.Float64bits(pack.ShareFor(s.total.Value())))
-	}
-}
-
-// Pack appends the packed form of value v of a record of n bytes to dst, or nothing if the value is
-// to be left uncompressed.
-func (s *Compression) Pack(dst, v []byte, n int) []byte {
-	cl := &s.Classes[pack.ClassOf(len(v))]
-	from, to := len(dst), n
-	if s.wants(cl, v) {
-		dst = s.compress(dst, cl, v)
-	}
-	if packed := len(dst) - from; packed > 0 {
-		const longer = 4 // bytes of a long header instead of a short one
-		if to = n - len(v) + packed + longer; to <= n-n/8 {
-			s.Counts.Packed.Add(1)
-			s.Counts.From.Add(uint64(n))
-			s.Counts.To.Add(uint64(to))
-		} else {
-			s.Counts.Incompressible.Add(1)
-			to, dst = n, dst[:from]
+// Pack returns the packed form of value v of a record of n bytes, or nothing if the value is to be
+// left uncompressed. The result is valid until the next call.
+func (s *Compression) Pack(v []byte, n int) (packed []byte) {
+	const longer = 4 // bytes of a long header instead of a short one
+	to := n
+	if s.wants(v) {
+		if packed = s.compress(v); packed != nil {
+			to = n - len(v) + len(packed) + longer
 		}
 	}
-	s.learn(n, to)
-	return dst
+	if to > n-n/8 {
+		to, packed = n, nil
+	} else {
+		s.Counts.Packed.Add(1)
+		s.Counts.From.Add(uint64(n))
+		s.Counts.To.Add(uint64(to))
+	}
+	if s.total.Add(n, to); s.total.IsKnown() {
+		s.Share.Store(math.Float64bits(shareFor(s.total.Value())))
+	}
+	return packed
 }
 
-// wants reports whether a value is worth a try.
-func (s *Compression) wants(cl *class, v []byte) bool {
-	if len(v) < pack.Shortest {
-		s.Counts.Short.Add(1)
-		return false
+// compress returns the packed form of v, or nil if the Compressor fails.
+func (s *Compression) compress(v []byte) []byte {
+	var buf [MostPrefix]byte
+	prefix := appendPrefix(buf[:0], s.Dict, v) // first, in case the Compressor changes v
+	packed, err := Guarded(func() ([]byte, error) {
+		return s.Dicts[s.Dict].Load().values.Compress(append(s.Room[:0], prefix...), v)
+	})
+	if err != nil || len(packed) <= len(prefix) {
+		s.Counts.Failed.Add(1)
+		s.count(len(v), len(v))
+		return nil
 	}
-	cl.tried++
-	known := cl.built && cl.Ratio.IsKnown(ClassKnown)
-	hopeless := known && !pack.WorthTrying(cl.Ratio.Value()) && cl.tried%pack.Probe != 0
-	if pack.Control || hopeless || pack.IsIncompressible(v) {
-		s.Counts.Incompressible.Add(1)
-		return false
+	s.count(len(v), min(len(packed), len(v)))
+	if cap(packed) <= max(MostRoom, 8*len(v)) {
+		s.Room = packed // for the next value: a Compressor may need more room than its result takes
 	}
-	worse := known && pack.IsWorse(cl.Ratio.Value(), cl.Best)
-	if cl.next < pack.Dicts && (!cl.built || worse) {
-		cl.Samples.Add(v)
-	}
-	return true
-}
-
-// ClassKnown is how many bytes of values make the ratio of a class known.
-const ClassKnown = 256 << 10
-
-// compress appends the packed form of v to dst, or nothing if the Compressor fails.
-func (s *Compression) compress(dst []byte, cl *class, v []byte) []byte {
-	d, from := s.Dicts[cl.Dict].Load(), len(dst)
-	prefix := pack.PrefixOf(cl.Dict, v) // first, in case the Compressor changes v
-	body, err := Guarded(func() ([]byte, error) { return d.values.Compress(s.Room[:0], v) })
-	if err != nil || len(body) == 0 || len(body) >= len(v) {
-		if err != nil || len(body) == 0 {
-			s.Counts.Failed.Add(1)
-		} else {
-			s.Counts.Incompressible.Add(1)
-		}
-		cl.Ratio.Add(len(v), len(v))
-		return dst
-	}
-	if cap(body) <= max(MostRoom, 8*len(v)) {
-		s.Room = body // for the next value: a Compressor may need more room than its result takes
-	}
-	out := append(prefix.Append(dst), body...)
-	cl.Ratio.Add(len(v), min(len(out)-from, len(v)))
-	if cl.Ratio.IsKnown(ClassKnown) {
-		cl.Best = max(cl.Best, cl.Ratio.Value())
-	}
-	return out
+	copy(packed, prefix) // in case the Compressor has written to it
+	return packed
 }
 
 // MostRoom is how many bytes of a Compressor's results are kept for the next one.
@@ -287,23 +240,28 @@ func Guarded[T any](fn func() (T, error)) (v T, err error) {
 	return fn()
 }
 
-// Unpack appends the value of packed, which was compressed with d, to dst.
-func (s *Compression) Unpack(dst, packed []byte, d *Dictionary) ([]byte, error) {
-	p, compressed, err := pack.Parse(packed, int(s.Longest.Load()))
+// Unpack appends the value that b is the packed form of to dst. No dictionary is ever replaced by
+// another, so the caller needs no lock.
+func (s *Compression) Unpack(dst, b []byte) ([]byte, error) {
+	p, err := parse(b, s.Longest.Load())
 	if err != nil {
 		return dst, err
 	}
-	dst = slices.Grow(dst, p.Size)
+	d := s.Dicts[p.dict].Load()
+	if d == nil {
+		return dst, ErrDamaged
+	}
+	dst = slices.Grow(dst, p.size)
 	at := len(dst)
 	v, err := Guarded(func() ([]byte, error) {
-		return d.values.Decompress(dst[at:at:at+p.Size], compressed, p.Size)
+		return d.values.Decompress(dst[at:at:at+p.size], p.compressed, p.size)
 	})
-	if err == nil && len(v) == p.Size {
+	if err == nil && len(v) == p.size {
 		// The copy is checked, not v: a Compressor may write to v during another call.
-		if out := append(dst, v...); p.Is(out[at:]) {
+		if out := append(dst, v...); check(out[at:]) == p.check {
 			return out, nil
 		}
 	}
 	s.Counts.Wrong.Add(1)
-	return dst, pack.ErrDamaged
+	return dst, ErrDamaged
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/cold"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
@@ -249,12 +248,12 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 		return append(dst, make([]byte, 4*cold.MostRoom)...), nil
 	}
 	var w store.Waiting
-	before, long := p.Stats(), ringtest.PolicyOf(p.Cache).UncompressedNoGain
-	for ringtest.PolicyOf(p.Cache).UncompressedNoGain == long {
+	before := p.Stats()
+	for range 100 {
 		p.Fill(t)
 		ringtest.CompressQueue(p.Cache, 0, &w)
 	}
-	require.LessOrEqual(t, cap(w.Packed), cold.MostRoom)
+	require.Nil(t, w.Packed)
 	require.LessOrEqual(t, cap(ringtest.Shared(p.Cache).Compression.Room), cold.MostRoom)
 	require.Equal(t, before.Compression.Compressed, p.Stats().Compression.Compressed)
 	by.compress = func(dst, src []byte) ([]byte, error) {
@@ -272,21 +271,21 @@ func TestCompression_WhatGrowsIsTriedSeldom(t *testing.T) {
 	calls := 0
 	by := &funcCompressor{}
 	p := ringtest.NewPackedCache(t, by, nil)
-	cl := &ringtest.Shared(p.Cache).Compression.Classes[pack.ClassOf(p.Size)]
-	cl.Ratio, cl.Best = pack.Ratio{}, 0 // as after another dictionary
+	cl := ringtest.Shared(p.Cache).Compression
+	cl.Ratio, cl.Best = cold.Ratio{}, 0 // as after another dictionary
 	by.compress = func(dst, src []byte) ([]byte, error) {
 		calls++
 		return append(append(dst, src...), "more"...), nil
 	}
-	for range 2 * cold.ClassKnown / p.Size {
+	for range 2 * cold.Known / p.Size {
 		p.Fill(t)
 		ringtest.CompressAll(p.Cache)
 	}
 	require.InDelta(t, 1, cl.Ratio.Value(), 0.01)
-	require.Less(t, calls, 3*cold.ClassKnown/p.Size/2)
+	require.Less(t, calls, 3*cold.Known/p.Size/2)
 }
 
-// However often values become of another kind, each class gets only so many dictionaries, whose
+// However often values become of another kind, there are only so many dictionaries, whose
 // numbers are not used again: all values stay readable.
 func TestCompression_NumbersOfDictionariesEnd(t *testing.T) {
 	ringtest.SkipUnderRace(t)
@@ -298,22 +297,21 @@ func TestCompression_NumbersOfDictionariesEnd(t *testing.T) {
 	}
 	p := ringtest.NewPackedCache(t, by, nil)
 	s := ringtest.Shared(p.Cache).Compression
-	cl := &s.Classes[pack.ClassOf(p.Size)]
-	numbers := map[uint8]bool{cl.Dict: true}
-	for i := range 10 {
-		cl.Ratio, cl.Best = pack.Ratio{}, 1000 // as if values were of another kind now
-		cl.Ratio.Add(cold.ClassKnown, cold.ClassKnown/2)
+	numbers := map[uint8]bool{s.Dict: true}
+	for i := range 20 {
+		s.Ratio, s.Best = cold.Ratio{}, 1000 // as if values were of another kind now
+		s.Ratio.Add(cold.Known, cold.Known/2)
 		for range 2000 {
 			p.Fill(t)
 			ringtest.CompressAll(p.Cache)
-			cl.Best = 1000
+			s.Best = 1000
+			numbers[s.Dict] = true
 		}
-		numbers[cl.Dict] = true
 		require.NoError(t, ringtest.Validate(p.Cache), "round %d", i)
 	}
 	require.Len(t, numbers, int(built.Load()))
-	require.Len(t, numbers, pack.Dicts/pack.Classes)
-	require.False(t, cl.Samples.Enough())
+	require.Len(t, numbers, cold.Dicts-1)
+	require.False(t, s.Samples.Enough())
 	require.Greater(t, p.RequireTrue(t), 300)
 	require.Zero(t, p.Stats().Compression.Errors)
 }
@@ -324,19 +322,19 @@ func TestCompression_ShareFollowsTheRatio(t *testing.T) {
 	g := ringtest.WithCold(ringtest.Default(ringtest.MinBytes), ringtest.FlateCompressor{})
 	g.ColdShare, g.ByHand = 0, true
 	s := ringtest.Shared(ringtest.MustCache(t, g)).Compression
-	require.Equal(t, pack.FullShare, s.ShareOf(false))
+	require.Equal(t, cold.FullShare, s.ShareOf(false))
 	random := make([]byte, 1000)
 	for range 10_000 {
 		ringtest.FillRandom(ringtest.NewRand(1), random)
-		require.Empty(t, s.Pack(nil, random, len(random)))
+		require.Empty(t, s.Pack(random, len(random)))
 	}
 	require.Zero(t, s.ShareOf(false))
-	require.Equal(t, pack.FullShare, s.ShareOf(true))
+	require.Equal(t, cold.FullShare, s.ShareOf(true))
 	for i := range 20_000 {
 		v := ringtest.Text(i, 1000)
-		require.NotEmpty(t, s.Pack(nil, v, len(v)))
+		require.NotEmpty(t, s.Pack(v, len(v)))
 	}
-	require.Equal(t, pack.FullShare, s.ShareOf(false))
+	require.Equal(t, cold.FullShare, s.ShareOf(false))
 }
 
 // The memory of the cold part may be written to by somebody else: no call hangs or panics.
@@ -389,15 +387,15 @@ func TestCompression_DamagedRing(t *testing.T) {
 func TestCompression_HugeLengthAllocatesNothing(t *testing.T) {
 	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
 	s := ringtest.Shared(p.Cache).Compression
-	packed := pack.Prefix{Dict: 0, Check: 1, Size: 1 << 30}.Append(nil)
-	_, err := s.Unpack(nil, packed, s.DictOf(packed))
-	require.ErrorIs(t, err, pack.ErrDamaged)
+	packed := binary.AppendUvarint([]byte{0, 1, 2, 3, 4}, 1<<30)
+	_, err := s.Unpack(nil, packed)
+	require.ErrorIs(t, err, cold.ErrDamaged)
 	packed = append(packed[:5], binary.AppendUvarint(nil, 1<<63)...)
-	_, err = s.Unpack(nil, packed, s.DictOf(packed))
-	require.ErrorIs(t, err, pack.ErrDamaged)
+	_, err = s.Unpack(nil, packed)
+	require.ErrorIs(t, err, cold.ErrDamaged)
 	if !ringtest.RaceEnabled {
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			_, _ = s.Unpack(nil, packed, s.DictOf(packed))
+			_, _ = s.Unpack(nil, packed)
 		}))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ringcache/ringcache/internal/dictfile"
-	"github.com/ringcache/ringcache/internal/pack"
 )
 
 // Dictionary is a dictionary and a compressor that uses it.
@@ -19,7 +18,7 @@ type Dictionary struct {
 // compressed (Recovers).
 func (s *Compression) restore(dicts []dictfile.Dict) {
 	for _, d := range dicts {
-		if d.Number == 0 || d.Number >= pack.Dicts {
+		if d.Number == 0 || d.Number >= Dicts {
 			continue
 		}
 		opened, err := Guarded(func() (*Dictionary, error) { return s.Open(d.Bytes) })
@@ -29,13 +28,11 @@ func (s *Compression) restore(dicts []dictfile.Dict) {
 	}
 }
 
-// add gives a class its dictionary of that number. Numbers are never used again: the dictionaries
-// of class i have the numbers 1+i, 1+i+pack.Classes and so on, in the order of their making.
+// add adds a dictionary. Numbers are never used again.
 func (s *Compression) add(number uint8, d *Dictionary) {
 	s.Dicts[number].Store(d)
-	cl := &s.Classes[(number-1)%pack.Classes]
-	if number >= cl.next {
-		cl.Dict, cl.built, cl.next = number, true, number+pack.Classes
+	if number >= s.next {
+		s.Dict, s.built, s.next = number, true, number+1
 	}
 }
 
@@ -52,7 +49,7 @@ func (s *Compression) TakeOver() error {
 // saveDicts writes the dictionaries and one more to the file, if the cache has one.
 func (s *Compression) saveDicts(number uint8, added *Dictionary) error {
 	all := []dictfile.Dict{{Number: number, Bytes: added.bytes}}
-	for i := 1; i < pack.Dicts; i++ {
+	for i := 1; i < Dicts; i++ {
 		if d := s.Dicts[i].Load(); d != nil && i != int(number) {
 			all = append(all, dictfile.Dict{Number: uint8(i), Bytes: d.bytes})
 		}
@@ -74,35 +71,19 @@ func (s *Compression) write(all []dictfile.Dict) error {
 	return dictfile.Write(s.File, s.id, all)
 }
 
-// has reports whether there is a dictionary of that number, or none is needed.
-func (s *Compression) has(number uint8) bool {
-	return number < pack.Dicts && s.Dicts[number].Load() != nil
-}
-
-// DictOf returns the dictionary of a packed value, which is never nil.
-func (s *Compression) DictOf(packed []byte) *Dictionary {
-	if len(packed) > 0 && s.has(packed[0]) {
-		return s.Dicts[packed[0]].Load()
-	}
-	return s.Dicts[0].Load() // the record is damaged, as Unpack will notice
-}
-
 // Renew makes a dictionary if one is due.
 func (s *Compression) Renew() {
-	for i := range s.Classes {
-		cl := &s.Classes[i]
-		if cl.Samples.Enough() && !s.isEnded() {
-			if err := s.renew(cl); err != nil {
-				s.Counts.Failed.Add(1)
-			}
+	if s.Samples.Enough() && !s.isEnded() {
+		if err := s.renew(); err != nil {
+			s.Counts.Failed.Add(1)
 		}
 	}
 }
 
-// renew gives a class a dictionary made from its samples.
-func (s *Compression) renew(cl *class) error {
-	samples := cl.Samples.Take()
-	cl.built, cl.Ratio, cl.Best = true, pack.Ratio{}, 0
+// renew makes a dictionary from the samples.
+func (s *Compression) renew() error {
+	samples := s.Samples.values
+	s.Samples, s.built, s.Ratio, s.Best = Samples{}, true, Ratio{}, 0
 	d, err := Guarded(func() (*Dictionary, error) {
 		bytes := s.by.BuildDict(samples)
 		switch {
@@ -117,13 +98,13 @@ func (s *Compression) renew(cl *class) error {
 		return err
 	}
 	if d == nil {
-		cl.Dict = 0 // the Compressor wants none
+		s.Dict = 0 // the Compressor wants none
 		return nil
 	}
-	if err := s.saveDicts(cl.next, d); err != nil { // before the first value is packed with it
+	if err := s.saveDicts(s.next, d); err != nil { // before the first value is packed with it
 		return err
 	}
-	s.add(cl.next, d)
+	s.add(s.next, d)
 	return nil
 }
 

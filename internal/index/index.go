@@ -134,7 +134,7 @@ func WithoutMark(s uint64) uint64 { return s &^ markBit }
 
 // HasPast reports whether the entry of stale slot s was already a ghost before it was dropped, or
 // was read as often as is counted. Its frequency, of no other use in a stale slot, is the highest.
-func HasPast(s uint64) bool { return s&freqMask == freqMask && !Ring(s).IsCold() }
+func HasPast(s uint64) bool { return s&freqMask == freqMask && Ring(s) < policy.Queue }
 
 // WithPast returns slot s as HasPast wants it.
 func WithPast(s uint64) uint64 { return s | freqMask }

@@ -41,15 +41,12 @@ const (
 	Main
 
 	// The rings of the cold part, if there is one, for entries that the policy has dropped: Queue
-	// holds them unchanged, Cold compressed. The policy does not decide what happens to them there.
+	// holds them unchanged, Cold compressed. All other rings are less than Queue. The policy does not decide what happens to them there.
 	Queue
 	Cold
 
 	Rings = iota // the number of rings
 )
-
-// IsCold reports whether a ring belongs to the cold part.
-func (r Ring) IsCold() bool { return r >= Queue }
 
 // MaxFreq is the value at which the count of reads saturates.
 const MaxFreq = 3

@@ -30,7 +30,7 @@ func TestPut_EveryFormIsParsed(t *testing.T) {
 				want := Header{Size: len(b), KeyLen: klen, ValueLen: vlen}
 				want.Kind = kind
 				want.Expiry, want.Deadlines = times.Expiry, times.Deadlines
-				require.Equal(t, Plain.HeaderSize(klen, vlen, times.Deadlines), len(b), "%+v", want)
+				require.Equal(t, Plain.HeaderSize(kind, klen, vlen, times.Deadlines), len(b), "%+v", want)
 				got, ok := Plain.Parse(b)
 				require.True(t, ok)
 				require.Equal(t, want, got)
@@ -38,9 +38,8 @@ func TestPut_EveryFormIsParsed(t *testing.T) {
 				require.False(t, ok, "%+v without its last byte", want)
 				_, ok = Plain.ParseShort(buf[:4])
 				require.Equal(t, len(b) == ShortHeader, ok, "%+v taken for a short one", want)
-				h, ok := Plain.ParseTimed(buf[:])
-				timed := times.Deadlines != Timeless && isShort(klen, vlen, times.Deadlines)
-				require.Equal(t, timed, ok, "%+v", want)
+				h, ok := Plain.ParseOther(buf[:])
+				require.Equal(t, len(b) != ShortHeader, ok, "%+v", want)
 				require.True(t, !ok || h == want, "%+v as %+v", want, h)
 				if times.Deadlines == Idle {
 					require.Equal(t, times.Last, binary.LittleEndian.Uint32(b[want.LastAt():]))
@@ -56,13 +55,13 @@ func TestPut_EveryFormIsParsed(t *testing.T) {
 }
 
 // A deadline costs exactly its own bytes, but for values of half the length that a short header
-// can take otherwise.
+// can take otherwise. Two of them take a long header.
 func TestHeaderSize_ExpiryCost(t *testing.T) {
 	for klen := range 100 {
 		for _, vlen := range []int{0, 100, maxShortValue >> 2, maxShortValue + 1} {
-			none := Plain.HeaderSize(klen, vlen, Timeless)
-			require.Equal(t, none+ExpirySize, Plain.HeaderSize(klen, vlen, Timed))
-			require.Equal(t, none+2*ExpirySize, Plain.HeaderSize(klen, vlen, Idle))
+			none := Plain.HeaderSize(Value, klen, vlen, Timeless)
+			require.Equal(t, none+ExpirySize, Plain.HeaderSize(Value, klen, vlen, Timed))
+			require.Equal(t, LongHeader+2*ExpirySize, Plain.HeaderSize(Value, klen, vlen, Idle))
 		}
 	}
 }
@@ -70,14 +69,13 @@ func TestHeaderSize_ExpiryCost(t *testing.T) {
 func TestPutNegative_IsParsed(t *testing.T) {
 	for _, klen := range []int{0, 1, 63, 64, MaxKey} {
 		var buf [MaxHeader]byte
-		b := Plain.PutNegative(&buf, Spaced, klen, 7)
-		want := Header{Size: Plain.NegativeSize(), KeyLen: klen}
+		b := Plain.Put(&buf, Negative|Spaced, klen, 0, Times{Deadlines: Timed, Expiry: 7})
+		want := Header{Size: LongHeader + ExpirySize, KeyLen: klen}
 		want.Deadlines, want.Kind, want.Expiry = Timed, Negative|Spaced, 7
 		got, ok := Plain.Parse(b)
 		require.True(t, ok)
 		require.Equal(t, want, got)
-		require.Len(t, b, Plain.NegativeSize())
-		_, ok = Plain.Parse(b[:Plain.NegativeSize()-1])
+		_, ok = Plain.Parse(b[:len(b)-1])
 		require.False(t, ok, "a part of one")
 		b[3] = 1
 		_, ok = Plain.Parse(b)
@@ -89,11 +87,11 @@ func TestPutInternal_IsParsed(t *testing.T) {
 	for _, form := range []Form{Plain, Checked} {
 		for _, klen := range []int{0, 20, 64, MaxKey} {
 			var buf [MaxHeader]byte
-			b := form.PutInternal(&buf, klen, 8)
+			b := form.Put(&buf, Internal, klen, 8, Times{})
 			got, ok := form.Parse(b)
 			require.True(t, ok)
-			want := Header{Size: form.InternalSize(), KeyLen: klen, ValueLen: 8}
-			want.Kind = Internal | Spaced
+			want := Header{Size: LongHeader + int(form), KeyLen: klen, ValueLen: 8}
+			want.Kind = Internal
 			require.Equal(t, want, got)
 			plain := want
 			plain.Kind = Value
@@ -137,7 +135,7 @@ func TestPutValueLen_LeavesTheRest(t *testing.T) {
 				var buf [MaxHeader]byte
 				b := Plain.Put(&buf, Kind(klen)<<7, klen, lens[0], times)
 				want, _ := Plain.Parse(b)
-				if Plain.HeaderSize(klen, lens[1], times.Deadlines) != want.Size {
+				if Plain.HeaderSize(Kind(klen)<<7, klen, lens[1], times.Deadlines) != want.Size {
 					continue
 				}
 				want.PutValueLen(b, lens[1])
@@ -155,8 +153,8 @@ func TestPutPacked_EveryTimesAreParsed(t *testing.T) {
 	sums := map[uint32]bool{}
 	for _, times := range someTimes {
 		var buf [MaxHeader]byte
-		b := Checked.PutPacked(&buf, Spaced, 20, 300, times)
-		require.Len(t, b, Checked.PackedSize(times.Deadlines))
+		b := Checked.Put(&buf, Packed|Spaced, 20, 300, times)
+		require.Len(t, b, Checked.HeaderSize(Packed, 20, 300, times.Deadlines))
 		got, ok := Checked.Parse(b)
 		require.True(t, ok)
 		want := Header{Size: len(b), KeyLen: 20, ValueLen: 300}

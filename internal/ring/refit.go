@@ -28,7 +28,7 @@ func (r *Ring) RoomAt(pos uint64, h record.Header, n int) (room int, ok bool) {
 		room += d.Total()
 	}
 	whole := room - h.Size - h.KeyLen // the value's length while Refit is under way
-	return room, r.form.HeaderSize(h.KeyLen, whole, h.Deadlines) == h.Size
+	return room, r.form.HeaderSize(h.Kind, h.KeyLen, whole, h.Deadlines) == h.Size
 }
 
 // Refit changes the length of the value of the live record at pos, with header h, to vlen; the

@@ -40,7 +40,7 @@ func TestRing_RefitKeepsRecordsWhole(t *testing.T) {
 		times := record.Times{Deadlines: record.Deadlines(rnd.IntN(3))}
 		l.pos = r.Append(record.Plain.Put(&buf, record.Value, 1, n, times), []byte{7}, l.value)
 		h := header(l.pos)
-		r.Count(1, h.Total(), h.HasExpiry())
+		r.Count(1, h.Total(), h.Deadlines != record.Timeless)
 		write(&l, h)
 		all = append(all, l)
 	}
@@ -74,7 +74,7 @@ func TestRing_RefitKeepsRecordsWhole(t *testing.T) {
 		if h.Dead {
 			has.DeadBytes += h.Total()
 		} else {
-			has.Count(1, h.Total(), h.HasExpiry())
+			has.Count(1, h.Total(), h.Deadlines != record.Timeless)
 			require.Equal(t, all[next].pos, pos)
 			require.True(t, r.Equal(pos+uint64(h.Size+h.KeyLen), all[next].value))
 			next++

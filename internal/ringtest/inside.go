@@ -62,8 +62,8 @@ func Change(c *ringcache.Cache, bucket int, fn func(s *store.Store)) {
 		return
 	}
 	for _, e := range gone.List {
-		if e.Dict != nil {
-			v, err := Shared(c).Compression.Unpack(nil, e.Value, e.Dict)
+		if e.Packed {
+			v, err := Shared(c).Compression.Unpack(nil, e.Value)
 			if err != nil {
 				continue
 			}

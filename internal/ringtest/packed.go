@@ -56,10 +56,10 @@ func (p *PackedCache) RequireTrue(t *testing.T) (hits int) {
 // MakeDict has a dictionary made.
 func (p *PackedCache) MakeDict(t *testing.T) {
 	for i := range 1000 {
-		Shared(p.Cache).Compression.Classes[0].Samples.Add(Text(i, 200))
+		Shared(p.Cache).Compression.Samples.Add(Text(i, 200))
 	}
 	RenewDicts(p.Cache)
-	require.NotZero(t, Shared(p.Cache).Compression.Classes[0].Dict)
+	require.NotZero(t, Shared(p.Cache).Compression.Dict)
 }
 
 // Departure is what OnRemove was told of an entry.

@@ -9,8 +9,7 @@ type Policy struct {
 	Promotions, Reinsertions, GhostHits, MovedBytes          uint64
 	Ghosts, ExpiredBytes, ColdBytes                          uint64
 
-	UncompressedNoGain, UncompressedShort, UncompressedQueueFull uint64
-	CompressErrors, DecompressErrors                             uint64
+	UncompressedQueueFull, CompressErrors, DecompressErrors uint64
 }
 
 // PolicyOf returns the counters of a cache.
@@ -33,8 +32,6 @@ func PolicyOf(c *ringcache.Cache) (p Policy) {
 		p.ColdBytes += uint64(has.ColdBytes)
 	})
 	if z := Shared(c).Compression; z != nil {
-		p.UncompressedNoGain = z.Counts.Incompressible.Load()
-		p.UncompressedShort = z.Counts.Short.Load()
 		p.CompressErrors = z.Counts.Failed.Load()
 		p.DecompressErrors = z.Counts.Wrong.Load()
 	}

@@ -48,7 +48,7 @@ func Contents(t testing.TB, c *ringcache.Cache) map[string]Kept {
 			if hd.Kind == record.Packed {
 				var err error
 				s := Shared(c).Compression
-				if v, err = s.Unpack(nil, v, s.DictOf(v)); err != nil {
+				if v, err = s.Unpack(nil, v); err != nil {
 					return // as good as not there
 				}
 			}

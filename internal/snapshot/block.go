@@ -167,9 +167,9 @@ func (b *Ref) parseRecord(rec []byte) (h record.Header, ok bool) {
 	if !ok {
 		h, ok = record.Plain.Parse(rec)
 	}
-	kind, isSpaced := h.Kind.Base(), h.Kind&record.Spaced != 0
-	isNames := kind == record.Internal && isSpaced && h.ValueLen == generationSize
-	if kind == record.Packed || isNames != b.IsNames() || isSpaced && h.KeyLen < generationSize {
+	isSpaced := h.Kind&record.Spaced != 0
+	isNames := h.Kind == record.Internal && h.ValueLen == generationSize
+	if h.Kind.Base() == record.Packed || isNames != b.IsNames() || isSpaced && h.KeyLen < generationSize {
 		return h, false
 	}
 	// The length is compared first: an int of 32 bits may not hold the sum.

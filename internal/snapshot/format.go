@@ -47,7 +47,7 @@ import (
 const (
 	// Version is the version that is written, and the only one that is read. No release wrote
 	// another one.
-	Version = 4
+	Version = 5
 
 	// MaxBlock is the maximum length of a block, unless it holds a single record that is longer.
 	MaxBlock = 1 << 20

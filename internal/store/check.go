@@ -6,8 +6,8 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
@@ -49,7 +49,7 @@ func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error)
 			if hd.Kind&record.Spaced != 0 {
 				spaced++
 			}
-			if hd.Kind.Base() == record.Internal {
+			if hd.Kind == record.Internal {
 				internals++
 			}
 			hash := b.keyHash(r, pos, hd)
@@ -122,7 +122,7 @@ func (b *Store) checkIndex(live map[place]uint64) error {
 func (b *Store) checkCold() error {
 	c := b.cold
 	if !c.on {
-		if c != &b.Shared.noCold || c.size()+c.entries()+c.queue().Held()+c.store().Held() != 0 {
+		if c != &b.Shared.noCold || c.size()+c.held() != 0 {
 			return errors.New("I16: a bucket without a cold part has something in it")
 		}
 		return nil
@@ -139,7 +139,7 @@ func (b *Store) checkCold() error {
 				return fmt.Errorf("I16: a packed record in ring %d", in)
 			case kind == record.Packed && !b.hasDict(pos, hd):
 				return fmt.Errorf("I16: the record at %d needs a dictionary that does not exist", pos)
-			case kind == record.Negative && in.IsCold():
+			case kind == record.Negative && in >= policy.Queue:
 				return fmt.Errorf("I16: a negative entry in ring %d", in)
 			}
 			return nil
@@ -157,8 +157,8 @@ func (b *Store) hasDict(pos uint64, hd record.Header) bool {
 	if hd.ValueLen == 0 {
 		return true
 	}
-	dict := b.cold.store().Run(pos + uint64(hd.Size+hd.KeyLen))[0]
-	return dict >= pack.Dicts || b.Shared.Compression.Dicts[dict].Load() != nil
+	dict := b.cold.store.Run(pos + uint64(hd.Size+hd.KeyLen))[0]
+	return dict >= cold.Dicts || b.Shared.Compression.Dicts[dict].Load() != nil
 }
 
 // checkRing checks a ring, and calls fn with each record, dead ones too.
@@ -192,7 +192,7 @@ func checkRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) error {
 			return fmt.Errorf("I2: no record at position %d", pos)
 		}
 		if !h.Dead {
-			has.Count(1, h.Total(), h.HasExpiry())
+			has.Count(1, h.Total(), h.Deadlines != record.Timeless)
 		} else {
 			has.DeadBytes += h.Total()
 		}

@@ -3,7 +3,6 @@ package store
 import (
 	"time"
 
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -76,9 +75,8 @@ func (b *Store) shapeCold() {
 	if !c.on {
 		return
 	}
-	for i := range c.rings {
-		c.rings[i].Expect(int(b.mean))
-	}
+	c.queue.Expect(int(b.mean))
+	c.store.Expect(int(b.mean))
 	c.most = b.limit().cold
 	c.queueMost = max(1, c.most/queuePart, b.chunksFor(2*int(b.mean)))
 	if sum := c.from[policy.Small] + c.from[policy.Main]; sum > 1<<16 {
@@ -107,8 +105,8 @@ func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 	if queueFull {
 		b.QueueFull++
 	}
-	if !c.signalled && (queueFull || c.queue().Size<<1 >= uint64(c.queueMost)<<b.Shared.Shift) {
-		c.signalled = b.Shared.Compression.Signal(c.number)
+	if !c.signalled && (queueFull || c.queue.Size<<1 >= uint64(c.queueMost)<<b.Shared.Shift) {
+		c.signalled = b.Shared.Compression.Signal(b.Number)
 	}
 	return true
 }
@@ -142,7 +140,7 @@ func (c Cold) Sink() int {
 func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // the limits include a cold part from the next computation on
-	q, s, queueMost := c.queue(), c.store(), max(c.queueMost, b.chunksFor(n))
+	q, s, queueMost := &c.queue, &c.store, max(c.queueMost, b.chunksFor(n))
 	from := c.size()
 	b.vacate(nil, func() (policy.Ring, bool) {
 		storeMost, dropped := b.storeMost(queueMost), from-c.size()
@@ -170,26 +168,26 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 // storeMost returns how many chunks the cold ring may hold, and has or can get, if the queue has
 // queueMost chunks.
 func (b *Store) storeMost(queueMost int) int {
-	held, most := b.cold.store().Held(), b.coldMost(queueMost)
+	held, most := b.cold.store.Held(), b.coldMost(queueMost)
 	if held >= most {
 		return most
 	}
-	forQueue := max(0, queueMost-b.cold.queue().Held())
+	forQueue := max(0, queueMost-b.cold.queue.Held())
 	return min(most, held+max(0, b.moreCold()-forQueue))
 }
 
 // prefetchCold is prepare for the cold part: it prefetches the record that moves next, the place it
 // moves to, and the record dropped for it.
 func (b *Store) prefetchCold() {
-	r, s := &b.Rings[b.policy.Entry()], b.cold.store()
+	r, s := &b.Rings[b.policy.Entry()], &b.cold.store
 	r.Prefetch(r.Tail)
-	b.cold.queue().PrefetchHead()
+	b.cold.queue.PrefetchHead()
 	s.Prefetch(s.Tail)
 }
 
 // coldMost returns how many chunks the cold ring may hold if the queue has queueMost chunks.
 func (b *Store) coldMost(queueMost int) int {
-	return max(0, b.cold.most-max(queueMost, b.cold.queue().Held()))
+	return max(0, b.cold.most-max(queueMost, b.cold.queue.Held()))
 }
 
 // reach returns how many of most chunks a ring of the cold part has or can get for n bytes more. It
@@ -213,7 +211,7 @@ func (b *Store) moreCold() int {
 // As long as there are enough dead records, all live ones get one.
 func (b *Store) giveRounds() {
 	rounds := coldRounds
-	if b.cold.store().WorthCompacting() {
+	if b.cold.store.WorthCompacting() {
 		rounds = coldCompacted
 	}
 	for range rounds {
@@ -226,7 +224,7 @@ func (b *Store) giveRounds() {
 // rotateCold moves the record at the cold ring's tail to its head if it was read. It
 // reports false if the tail is to be dropped, or passed.
 func (b *Store) rotateCold() bool {
-	s := b.cold.store()
+	s := &b.cold.store
 	if s.Size == 0 {
 		return false
 	}
@@ -257,32 +255,28 @@ func (b *Store) extend(r *ring.Ring, n, most int) bool {
 // value packed.
 func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
 	var buf [record.MaxHeader]byte
-	q, s := b.cold.queue(), b.cold.store()
-	header := b.Form.PutPacked(&buf, hd.Kind, len(key), len(packed), q.Times(q.Tail, hd))
+	q, s := &b.cold.queue, &b.cold.store
+	kind := hd.Kind&record.Spaced | record.Packed
+	header := b.Form.Put(&buf, kind, len(key), len(packed), q.Times(q.Tail, hd))
 	pos := s.Append(header, key, packed)
 	n := len(header) + len(key) + len(packed)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
 // Read appends the value of the key to dst as it is stored, and reports whether the key is in the
-// cold part. If the value is packed, it returns the dictionary too. touch tells that the read
-// counts for the policy; stale, that an expired value that is kept may be returned.
-func (c Cold) Read(
-	f *Found, dst, k []byte, h uint64, touch, stale bool,
-) (out []byte, d *cold.Dictionary, ok bool) {
+// cold part. touch tells that the read counts for the policy; stale, that an expired value that is
+// kept may be returned.
+func (c Cold) Read(f *Found, dst, k []byte, h uint64, touch, stale bool) (out []byte, ok bool) {
 	b := c.of
-	if !b.findCounting(f, k, h) || !index.Ring(f.Slot).IsCold() ||
+	if !b.findCounting(f, k, h) || index.Ring(f.Slot) < policy.Queue ||
 		b.Shared.Expired(f.Expiry) && !(stale && b.Shared.IsKept(f.Expiry)) {
-		return dst, nil, false
+		return dst, false
 	}
 	dst, _ = f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
 	if touch && !index.WasRead(f.Slot) {
 		index.MarkRead(f.Group.At(f.I), f.Slot)
 	}
-	if f.Kind.Base() == record.Packed {
-		d = b.Shared.Compression.DictOf(dst)
-	}
-	return dst, d, true
+	return dst, true
 }
 
 // findAgain finds the record of the key, and reports whether it is the record was, in the same
@@ -342,7 +336,7 @@ type Waiting struct {
 // passDead releases the dead records at the queue's tail, and all records if the one there is
 // damaged. No Set passes that tail as long as the cold ring holds anything.
 func (b *Store) passDead() {
-	q := b.cold.queue()
+	q := &b.cold.queue
 	b.vacate(nil, func() (policy.Ring, bool) {
 		if q.Size == 0 {
 			return 0, false
@@ -360,7 +354,7 @@ func (c Cold) TakeWaiting(w *Waiting) bool {
 		return false
 	}
 	b.passDead()
-	q := b.cold.queue()
+	q := &b.cold.queue
 	if q.Size == 0 {
 		return false
 	}
@@ -375,7 +369,7 @@ func (c Cold) TakeWaiting(w *Waiting) bool {
 // Pack compresses the value. It is called without the lock.
 func (c Cold) Pack(w *Waiting) {
 	begun, z := time.Now(), c.of.Shared.Compression
-	w.Packed = z.Pack(w.Packed[:0], w.value, w.total)
+	w.Packed = z.Pack(w.value, w.total)
 	z.Nanos.Add(uint64(time.Since(begun)))
 }
 
@@ -387,7 +381,7 @@ func (c Cold) PutAway(w *Waiting) bool {
 		return false
 	}
 	b.passDead()
-	q := b.cold.queue()
+	q := &b.cold.queue
 	if q.Size == 0 || q.Tail != w.pos {
 		return true // it was dead, or evicted
 	}
@@ -400,9 +394,10 @@ func (c Cold) PutAway(w *Waiting) bool {
 	}
 	n := hd.Total()
 	if len(w.Packed) > 0 {
-		n = b.Form.PackedSize(hd.Deadlines) + len(w.key) + len(w.Packed)
+		n = len(w.key) + len(w.Packed)
+		n += b.Form.HeaderSize(record.Packed, len(w.key), len(w.Packed), hd.Deadlines)
 	}
-	if !b.extend(b.cold.store(), n, b.coldMost(b.cold.queueMost)) {
+	if !b.extend(&b.cold.store, n, b.coldMost(b.cold.queueMost)) {
 		return false
 	}
 	if len(w.Packed) > 0 {

@@ -53,14 +53,18 @@ func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
 	p.Now += time.Hour
 	b := ringtest.BucketOf(p.Cache, ringtest.Shared(p.Cache).Hash(ringtest.PackedKey))
 	b.Mu.Lock()
-	s := b.BeginSweep()
+	b.BeginWalk()
 	b.Mu.Unlock()
 	ringtest.CompressAll(p.Cache)
 	_, in := ringtest.Stored(p.Cache, ringtest.PackedKey)
 	require.Equal(t, policy.Cold, in, "it has moved, expired as it is")
 	dropped := 0
-	for !s.Done {
-		ringtest.Change(p.Cache, 0, func(b *store.Store) { dropped += b.DeleteStep(&s) })
+	for done := false; !done; {
+		ringtest.Change(p.Cache, 0, func(b *store.Store) {
+			var n int
+			n, done = b.DeleteStep(false)
+			dropped += n
+		})
 	}
 	require.Equal(t, 1, dropped)
 	require.Less(t, b.SoonestExpiry(), uint32(math.MaxUint32))

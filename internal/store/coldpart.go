@@ -8,41 +8,26 @@ import (
 // coldPart is a bucket's cold part. Large buckets, and those of a cache without a Compressor,
 // have none: they share an empty one that never changes (Shared.noCold).
 type coldPart struct {
-	rings     [policy.Rings - policy.Queue]ring.Ring
+	queue     ring.Ring // records that wait for the compressor
+	store     ring.Ring // the cold ring: its records were compressed, or left as they are
 	on        bool
 	begun     bool              // the policy has dropped something: memory is full
 	signalled bool              // the goroutine has been told to look at the queue
 	scout     bool              // it always has the full share
-	number    int32             // of the bucket
 	most      int               // chunks that the cold part may hold
 	queueMost int               // chunks of these for the queue
 	from      [RingCount]uint32 // records that came from small and main lately
 }
 
-// queue returns the ring of the records that wait for the compressor.
-func (c *coldPart) queue() *ring.Ring { return &c.rings[0] }
-
-// store returns the cold ring: its records were compressed, or left as they are.
-func (c *coldPart) store() *ring.Ring { return &c.rings[policy.Cold-policy.Queue] }
-
-func (c *coldPart) entries() int { return c.queue().Entries + c.store().Entries }
-
 // held returns how many chunks the rings have from the pool.
-func (c *coldPart) held() int {
-	if !c.on {
-		return 0
-	}
-	return c.queue().Held() + c.store().Held()
-}
-
-func (c *coldPart) bytes() int { return c.queue().EntryBytes + c.store().EntryBytes }
+func (c *coldPart) held() int { return c.queue.Held() + c.store.Held() }
 
 //go:norace
-func (c *coldPart) size() int { return int(c.queue().Size + c.store().Size) }
+func (c *coldPart) size() int { return int(c.queue.Size + c.store.Size) }
 
 // oldest returns the ring with the oldest records of the cold part.
 func (c *coldPart) oldest() policy.Ring {
-	if c.store().Held() > 0 {
+	if c.store.Held() > 0 {
 		return policy.Cold
 	}
 	return policy.Queue
@@ -67,14 +52,13 @@ func (c *coldPart) forget() {
 
 // newColdPart returns the cold part of a bucket.
 func newColdPart(s *Shared, number int) *coldPart {
-	c := &coldPart{on: true, number: int32(number), scout: number%scoutEach == 0}
+	c := &coldPart{on: true, scout: number%scoutEach == 0}
 	c.init(s)
 	return c
 }
 
 // init makes the rings of a cold part ready for use.
 func (c *coldPart) init(s *Shared) {
-	for i := range c.rings {
-		c.rings[i].Init(s.Pool, s.Shift, s.PosBits)
-	}
+	c.queue.Init(s.Pool, s.Shift, s.PosBits)
+	c.store.Init(s.Pool, s.Shift, s.PosBits)
 }

@@ -24,85 +24,61 @@ const (
 	deleteStep = 1024 // records that DeleteExpired examines under one lock
 )
 
-// expirer is the progress of a bucket's search for expired records.
+// expirer is the progress of a bucket's search for expired records. It goes through the rings in
+// the order in which the policy moves records between them, so a record that moves meanwhile is
+// still ahead. (A second hit moves a record from the cold part back to main. noteExpiry notes its
+// expiry, and Promote drops it if its generation was forgotten.)
 type expirer struct {
 	soonest uint32 // between walks: no record is to be removed earlier (I11)
 	later   uint32 // during one: the same for the records that it has passed
 	walking bool
-	walk    walk
+	ring    policy.Ring
+	at      uint64 // the next record of the ring, as Ring.Since counts
 
 	forgotten uint64 // generations that had been forgotten when the walk began
 }
 
-// walk visits the records that a bucket has when it begins, ring by ring. The rings come in the
-// order in which the policy moves records between them, so a record that moves meanwhile is still
-// ahead. (A second hit moves a record from the cold part back to main. noteExpiry notes its expiry,
-// and Promote drops it if its generation was forgotten.)
-type walk struct {
-	ring policy.Ring
-	pos  uint64 // next record of the ring
-	end  uint64 // the head of the ring when the walk came to it
-}
-
-// newWalk begins a walk.
-func (b *Store) newWalk() walk {
-	small := &b.Rings[policy.Small]
-	return walk{ring: policy.Small, pos: small.Tail, end: small.Head()}
-}
-
-// nextRecord returns the position of the next record in w.ring, or false at the end. Records that
-// have moved to the head of their ring since then were examined at its tail.
-func (b *Store) nextRecord(w *walk) (pos uint64, ok bool) {
-	for {
-		r := b.Ring(w.ring)
-		pos, end := (w.pos-r.Tail)&r.Mask, (w.end-r.Tail)&r.Mask
-		if pos > end {
-			w.pos, pos = r.Tail, 0 // the tail has overtaken it
-		}
-		if end <= r.Size && pos < end {
-			return w.pos, true
-		}
-		if w.ring == b.inUse()-1 {
-			return 0, false
-		}
-		w.ring++
-		r = b.Ring(w.ring)
-		w.pos, w.end = r.Tail, r.Head()
-	}
+// beginWalk begins a walk.
+func (b *Store) beginWalk() {
+	e := &b.expirer
+	e.walking, e.ring, e.at, e.later = true, policy.Small, 0, math.MaxUint32
+	e.forgotten = b.Shared.Generations.Forgotten()
 }
 
 // step examines up to n records, fewer if OnRemove has to be called first. It drops those that have
-// expired, which it counts, and those of forgotten generations. It lowers soonest to the earliest
-// expiry of the others, and reports whether the walk has ended.
-func (b *Store) step(w *walk, n int, soonest *uint32) (dropped int, done bool) {
-	now := b.Shared.Now()
-	for range n {
-		if b.Removals.IsStep() {
-			return dropped, false
+// expired, which it counts, and those of forgotten generations, and ends the walk behind the last
+// one.
+func (b *Store) step(n int) (dropped int) {
+	e, now := &b.expirer, b.Shared.Now()
+	for ; e.ring < b.inUse(); e.ring, e.at = e.ring+1, 0 {
+		r, more := b.Ring(e.ring), false
+		whole := b.each(e.ring, &e.at, 0, func(pos uint64, hd record.Header) bool {
+			if n--; n < 0 || b.Removals.IsStep() {
+				more = true
+				return false
+			}
+			switch end := b.Shared.KeptUntil(hd.Expiry); {
+			case hd.Dead:
+			case b.isForgotten(r, pos, hd):
+				b.dropAt(e.ring, pos, hd, Deleted)
+			case hd.Expiry == 0:
+			case now >= end:
+				b.dropAt(e.ring, pos, hd, Expired)
+				dropped++
+			default:
+				e.later = min(e.later, end)
+			}
+			return true
+		})
+		if more {
+			return dropped
 		}
-		pos, ok := b.nextRecord(w)
-		if !ok {
-			return dropped, true
-		}
-		hd, ok := b.Ring(w.ring).Header(pos)
-		if !ok {
+		if !whole {
 			b.Corruptions.Add(1)
-			return dropped, true
 		}
-		switch end := b.Shared.KeptUntil(hd.Expiry); {
-		case hd.Dead:
-		case b.isForgotten(b.Ring(w.ring), pos, hd):
-			b.forgetAt(w.ring, pos, hd)
-		case hd.Expiry == 0:
-		case now >= end:
-			b.expireAt(w.ring, pos, hd)
-			dropped++
-		default:
-			*soonest = min(*soonest, end)
-		}
-		w.pos = (pos + uint64(hd.Total())) & b.Ring(w.ring).Mask
 	}
-	return dropped, false
+	e.walking, e.soonest, b.searched = false, e.later, e.forgotten
+	return dropped
 }
 
 // noteExpiry notes the expiry of a record that was stored or changed, or has moved, perhaps to a
@@ -151,45 +127,24 @@ func (b *Store) expireSome() {
 		if !forgotten && b.Shared.Now() < e.soonest {
 			return
 		}
-		e.walking, e.walk, e.later = true, b.newWalk(), math.MaxUint32
-		e.forgotten = b.Shared.Generations.Forgotten()
+		b.beginWalk()
 	}
-	if _, done := b.step(&e.walk, expireStep, &e.later); done {
-		e.walking, e.soonest, b.searched = false, e.later, e.forgotten
-	}
+	b.step(expireStep)
 }
 
-// Sweep is the progress of DeleteExpired in a bucket.
-type Sweep struct {
-	begun, Done bool
-	walk        walk
-}
-
-// DeleteStep drops some of the records that were expired when s began, and
-// returns how many.
-func (b *Store) DeleteStep(s *Sweep) (dropped int) {
-	if !s.begun {
-		e := &b.expirer
-		s.begun, s.walk = true, b.newWalk()
-		b.sweeps++
-		s.Done = !b.hasTTL || !e.walking && b.Shared.Now() < e.soonest
+// DeleteStep drops some of the records that are expired when the first step begins, and returns how
+// many. Sets that come in between continue the same walk.
+func (b *Store) DeleteStep(first bool) (dropped int, done bool) {
+	e := &b.expirer
+	if first && b.hasTTL && (e.walking || b.Shared.Now() >= e.soonest) {
+		b.beginWalk()
+	} else if first {
+		return 0, true
 	}
-	if !s.Done {
-		ignored := uint32(math.MaxUint32)
-		dropped, s.Done = b.step(&s.walk, deleteStep, &ignored)
+	if e.walking {
+		dropped = b.step(deleteStep)
 	}
-	if s.Done {
-		b.sweeps--
-	}
-	return dropped
-}
-
-// Stop ends a sweep of bucket b that is not done, after OnRemove has panicked.
-func (s *Sweep) Stop(b *Store) {
-	if s.begun && !s.Done {
-		s.Done = true
-		b.sweeps--
-	}
+	return dropped, !e.walking
 }
 
 // Lookup is findCounting, but reports false for a record that has expired or is a negative entry.
@@ -197,17 +152,13 @@ func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
 	return b.findCounting(f, k, h) && f.Kind.Base() != record.Negative && !b.Shared.Expired(f.Expiry)
 }
 
-// Holds reports whether the bucket has an entry of the key, negative or not. It removes an entry
-// that has expired.
-func (b *Store) Holds(w *Write) bool { return b.holds(w, new(Found)) }
-
-// holds is Holds that also finds the key's ghost, if there is one.
-func (b *Store) holds(w *Write, f *Found) bool {
+// Holds is findCounting that removes an entry that has expired. The entry may be a negative one.
+func (b *Store) Holds(w *Write, f *Found) bool {
 	if !b.findCounting(f, w.Key, w.Hash) {
 		return false
 	}
-	if b.Shared.Expired(f.Expiry) {
-		b.expire(f, w.Hash)
+	if f.Expiry != 0 && b.Shared.Expired(f.Expiry) {
+		b.remove(f, w.Hash, Expired) // no ghost is left
 		return false
 	}
 	return true
@@ -231,7 +182,7 @@ func (b *Store) Touch(w *Write) (there, done bool) {
 
 // setTimes changes the deadlines of a record that has room for them.
 func (b *Store) setTimes(r *ring.Ring, pos uint64, hd record.Header, t record.Times) {
-	if hd.HasExpiry() {
+	if hd.Deadlines != record.Timeless {
 		r.SetTimes(pos, hd, t)
 		r.WriteSum(pos)
 		b.noteExpiry(t.Expiry)
@@ -262,7 +213,7 @@ func (b *Store) PutOff(k []byte, h uint64) (there bool) {
 }
 
 func (b *Store) putOff(f *Found) {
-	if b.Shared.Idles() && b.IsDue(f) {
+	if b.Shared.Idles && b.IsDue(f) {
 		t := f.Ring.Times(f.Pos, f.Header)
 		if t.Expiry = b.Shared.IdleEnd(t.Last); t.Expiry != f.Expiry {
 			b.setTimes(f.Ring, f.Pos, f.Header, t)
@@ -273,7 +224,7 @@ func (b *Store) putOff(f *Found) {
 // limitIdle applies the present idle time to a record from a file, which may have been stored with
 // a longer one or with none.
 func (b *Store) limitIdle(r *ring.Ring, pos uint64, hd record.Header) {
-	if hd.Deadlines != record.Idle || !b.Shared.Idles() {
+	if hd.Deadlines != record.Idle || !b.Shared.Idles {
 		return
 	}
 	t := r.Times(pos, hd)
@@ -285,7 +236,7 @@ func (b *Store) limitIdle(r *ring.Ring, pos uint64, hd record.Header) {
 
 // lastOf returns the last deadline that the record f keeps when it is written again.
 func (b *Store) lastOf(f *Found) uint32 {
-	if f.Deadlines == record.Idle && b.Shared.Idles() {
+	if f.Deadlines == record.Idle && b.Shared.Idles {
 		return f.Ring.Times(f.Pos, f.Header).Last
 	}
 	return f.Expiry
@@ -297,20 +248,9 @@ func (b *Store) Keep(w *Write, f *Found) {
 	w.Measure(b.Shared)
 }
 
-// expire drops the expired record f of hash h, and its slot: no ghost is left.
-func (b *Store) expire(f *Found, h uint64) {
-	b.Index.Remove(f.Place)
-	b.killExpired(f.Ring, f.Pos, f.Header, h)
-}
-
-func (b *Store) killExpired(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	b.kill(r, pos, hd, h, Expired)
-	b.Expired++
-	b.ExpiredBytes += uint64(hd.Total())
-}
-
-// expireAt is expire for the record at pos of a ring.
-func (b *Store) expireAt(in policy.Ring, pos uint64, hd record.Header) {
+// dropAt drops the live record at pos of a ring, which has expired or was forgotten, and its slot:
+// no ghost is left.
+func (b *Store) dropAt(in policy.Ring, pos uint64, hd record.Header, why Reason) {
 	r := b.Ring(in)
 	h := b.keyHash(r, pos, hd)
 	if p, ok := b.Index.Find(h, in, pos); ok {
@@ -318,5 +258,5 @@ func (b *Store) expireAt(in policy.Ring, pos uint64, hd record.Header) {
 	} else {
 		b.Corruptions.Add(1)
 	}
-	b.killExpired(r, pos, hd, h)
+	b.kill(r, pos, hd, h, why)
 }

@@ -28,7 +28,6 @@ func (b *Store) SoonestExpiry() uint32     { return b.expirer.soonest }
 func (b *Store) Sought() uint32            { return b.sought[0].Load() + b.sought[1].Load() }
 func (b *Store) StartIndex(size int) error { return b.startIndex(size) }
 func (b *Store) WaitsForPages() bool       { return b.pageDelta > 0 }
-func (b *Store) Sweeps() int32             { return b.sweeps }
 func (b *Store) Windows() index.Windows    { return b.windows() }
 
 // SwapQuota sets the bytes that each small bucket may hold.
@@ -44,5 +43,5 @@ func (b *Store) GrowsAsIfFull() bool {
 	return int(b.growAt) == growAt(b.policy.Kind, fullRecord, true)
 }
 
-// BeginSweep begins a sweep as DeleteStep does.
-func (b *Store) BeginSweep() Sweep { return Sweep{begun: true, walk: b.newWalk()} }
+// BeginWalk begins a walk of the expirer.
+func (b *Store) BeginWalk() { b.beginWalk() }

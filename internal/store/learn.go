@@ -35,9 +35,8 @@ func (b *Store) takeInflow() (news Arrival) {
 func (b *Store) learn() {
 	b.known = hintUnknown // limits may have changed
 	b.tellNeed()
-	live := b.live()
-	hot := live - b.cold.entries()
-	mean := (b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes) / max(hot, 1)
+	live, small, main := b.live(), &b.Rings[policy.Small], &b.Rings[policy.Main]
+	mean := (small.EntryBytes + main.EntryBytes) / max(small.Entries+main.Entries, 1)
 	b.mean = int32(min(mean, math.MaxInt32))
 	b.shape(mean)
 	if b.policy.Kind == policy.FIFO {

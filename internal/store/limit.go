@@ -70,7 +70,11 @@ func (b *Store) chunksFor(n int) int { return (n + 1<<b.Shared.Shift - 1) >> b.S
 
 // chunks returns how many chunks the rings hold.
 func (b *Store) chunks() int {
-	return b.Rings[policy.Small].Held() + b.Rings[policy.Main].Held() + b.cold.held()
+	n := b.Rings[policy.Small].Held() + b.Rings[policy.Main].Held()
+	if b.cold.on {
+		n += b.cold.held()
+	}
+	return n
 }
 
 // Memory is the memory that a bucket holds and may hold.

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/ringcache/ringcache/internal/generation"
-	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 )
@@ -43,7 +42,7 @@ func (s *Generations) note(name string, g uint64) {
 
 // IsForgotten reports whether the key of a write is of a generation that was forgotten.
 func (s *Shared) IsForgotten(w *Write) bool {
-	return w.Kind&record.Spaced != 0 && w.Kind.Base() != record.Internal &&
+	return w.Kind&record.Spaced != 0 && w.Kind != record.Internal &&
 		s.Generations.IsForgotten(generation.Of(w.Key))
 }
 
@@ -55,7 +54,7 @@ func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.
 
 // generationAt returns the generation of the record at pos, if it has one.
 func (b *Store) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint64, ok bool) {
-	if hd.Kind&record.Spaced == 0 || hd.Kind.Base() == record.Internal {
+	if hd.Kind&record.Spaced == 0 || hd.Kind == record.Internal {
 		return 0, false
 	}
 	return b.wordAt(r, pos+uint64(hd.Size)), true
@@ -74,7 +73,7 @@ func (b *Store) wordAt(r *ring.Ring, pos uint64) uint64 {
 func (b *Store) countKind(k record.Kind, n int32) {
 	if k&record.Spaced != 0 {
 		b.spaced += n
-		if k.Base() == record.Internal {
+		if k == record.Internal {
 			b.internals += n
 		}
 	}
@@ -87,18 +86,6 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 	}
 	g, ok := b.generationAt(r, pos, hd)
 	return ok && b.Shared.Generations.IsForgotten(g)
-}
-
-// forgetAt drops the live record at pos of a ring: no ghost is left.
-func (b *Store) forgetAt(in policy.Ring, pos uint64, hd record.Header) {
-	r := b.Ring(in)
-	h := b.keyHash(r, pos, hd)
-	if p, ok := b.Index.Find(h, in, pos); ok {
-		b.Index.Remove(p)
-	} else {
-		b.Corruptions.Add(1)
-	}
-	b.kill(r, pos, hd, h, Deleted)
 }
 
 // search continues the walk, for a Set that has no room.
@@ -135,7 +122,7 @@ func (n Namespaces) HasRoomFor(size int) bool {
 // mustStay reports whether the record at pos is that of a namespace in use, which stays although
 // nobody reads it: without it, the namespace is empty after a restart.
 func (b *Store) mustStay(r *ring.Ring, pos uint64, hd record.Header) bool {
-	return hd.Kind.Base() == record.Internal && hd.ValueLen == generation.Size &&
+	return hd.Kind == record.Internal && hd.ValueLen == generation.Size &&
 		b.Namespaces().HasRoomFor(hd.Total()) &&
 		!b.Shared.Generations.IsForgotten(b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen)))
 }

@@ -19,13 +19,13 @@ import (
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
 	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Expiry != 0) || w.Until != 0 ||
-		w.Kind.Base() != record.Value || b.Shared.Notifies || b.Shared.Idles() {
+		w.Kind.Base() != record.Value || b.Shared.Notifies || b.Shared.Idles {
 		return false
 	}
 	if expiry != 0 {
 		// The header must have room for one deadline, which is then directly before the key.
 		at := cap(rec) - cap(value) - len(w.Key) - record.ExpirySize
-		if at != b.Form.HeaderSize(0, 0, record.Timeless) || b.Shared.Expired(expiry) {
+		if at != record.ShortHeader+int(b.Form) || b.Shared.Expired(expiry) {
 			return false
 		}
 		binary.LittleEndian.PutUint32(rec[at:], w.Expiry)
@@ -34,7 +34,10 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	faulted := true
 	defer func() {
 		if faulted {
-			b.removeAt(s, w.Hash)
+			if in, pos := index.Ring(s), index.Pos(s); b.Ring(in).Live(s) {
+				hd, _ := b.Ring(in).Header(pos)
+				b.dropAt(in, pos, hd, Unreported)
+			}
 		}
 	}()
 	b.Plain++
@@ -56,7 +59,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 	if b.Shared.Notifies {
 		b.keepRemoved(f.Ring, f.Pos, f.Header, w.why())
 	}
-	if f.HasExpiry() {
+	if f.Deadlines != record.Timeless {
 		f.Ring.SetTimes(f.Pos, f.Header, t) // the checksum is written after the value
 		b.noteExpiry(t.Expiry)
 	}
@@ -87,7 +90,7 @@ func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bo
 	if f.ValueLen == len(w.Value) {
 		return f.Total(), true
 	}
-	if b.Form.HeaderSize(f.KeyLen, len(w.Value), f.Deadlines) != f.Size {
+	if b.Form.HeaderSize(f.Kind, f.KeyLen, len(w.Value), f.Deadlines) != f.Size {
 		return 0, false
 	}
 	room, ok = f.Ring.RoomAt(f.Pos, f.Header, f.Size+f.KeyLen+len(w.Value))
@@ -97,9 +100,7 @@ func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bo
 // isWalked reports whether a walk may continue at a dead record within the room of f. It would find
 // no record there after an overwrite.
 func (b *Store) isWalked(f *Found, room int) bool {
-	within := func(w *walk) bool {
-		mask, n := f.Ring.Mask, uint64(room)
-		return b.Ring(w.ring) == f.Ring && ((w.pos-f.Pos)&mask < n || (w.end-f.Pos)&mask < n)
-	}
-	return b.sweeps > 0 || b.expirer.walking && within(&b.expirer.walk)
+	e := &b.expirer
+	return b.sweeps > 0 ||
+		e.walking && b.Ring(e.ring) == f.Ring && e.at-f.Ring.Since(f.Pos) < uint64(room)
 }

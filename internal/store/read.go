@@ -46,7 +46,7 @@ func (f *Found) ValuePos() uint64 { return f.Pos + uint64(f.Size+f.KeyLen) }
 // IsPacked reports whether the value is to be unpacked. A header outside the cold part that
 // says so is damaged.
 func (f *Found) IsPacked() bool {
-	return f.Kind.Base() == record.Packed && index.Ring(f.Slot).IsCold()
+	return f.Kind.Base() == record.Packed && index.Ring(f.Slot) >= policy.Queue
 }
 
 // Candidate is the first half of the common lookup: it looks for a live slot of hash h in its home
@@ -87,7 +87,7 @@ func (b *Store) Candidate(
 			ghost = at
 			continue
 		}
-		if rec = r.Run(s); len(rec) < record.MaxShort {
+		if rec = r.Run(s); len(rec) < record.MaxHeader {
 			return nil, nil, 0, Unclear
 		}
 		return rec, at, s, Hit
@@ -99,7 +99,7 @@ func (b *Store) Candidate(
 }
 
 // ValueIn is the second half: it returns the value and the expiry of the record at the beginning of
-// rec, if that has a short header and key k, and does not extend beyond rec. Readers call it
+// rec, if that has a value as it was set and key k, and does not extend beyond rec. Readers call it
 // without the lock.
 //
 //go:norace
@@ -107,7 +107,8 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 	delay.Point()
 	hd, ok := form.ParseShort(rec)
 	if !ok {
-		hd, ok = form.ParseTimed(rec)
+		hd, ok = form.ParseOther(rec)
+		ok = ok && hd.Kind.Base() == record.Value
 	}
 	end := hd.Size + len(k)
 	if !ok || hd.KeyLen != len(k) || hd.Total() > len(rec) || !torn.Equal(rec[hd.Size:end], k) {
@@ -144,7 +145,7 @@ func (b *Store) isNear(ghost uint64) bool {
 //go:norace
 func (b *Store) gone(ghost uint64) uint64 {
 	r := b.Ring(index.Ring(ghost))
-	if index.Ring(ghost).IsCold() { // gone from its ring when it came to the cold part
+	if index.Ring(ghost) >= policy.Queue { // gone from its ring when it came to the cold part
 		return r.Age(ghost)
 	}
 	return r.Gone(ghost)
@@ -153,7 +154,7 @@ func (b *Store) gone(ghost uint64) uint64 {
 // origin returns the ring in which the policy had the entry of a slot. An entry of the cold part
 // came from that ring, which its slot holds in place of a frequency.
 func origin(s uint64) policy.Ring {
-	if in := index.Ring(s); !in.IsCold() {
+	if in := index.Ring(s); in < policy.Queue {
 		return in
 	}
 	return index.Origin(s)
@@ -257,7 +258,7 @@ func (b *Store) CountOddities(f *Found) {
 func (b *Store) NoteRead(f *Found) {
 	b.putOff(f)
 	switch slot := f.Group.At(f.I); {
-	case !index.Ring(f.Slot).IsCold():
+	case index.Ring(f.Slot) < policy.Queue:
 		if b.Touches {
 			index.Raise(slot, f.Slot)
 		}

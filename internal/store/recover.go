@@ -5,9 +5,9 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/pack"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
@@ -152,13 +152,13 @@ func (b *Store) recoverRecord(
 		r.DeadBytes += hd.Total()
 		return
 	}
-	if hd.HasExpiry() {
+	if hd.Deadlines != record.Timeless {
 		b.noteExpiry(math.MaxUint32) // the record has room for an expiry, even if it has none
 	}
 	rec.key, _ = r.Read(rec.key[:0], pos+uint64(hd.Size), hd.KeyLen)
 	key := rec.key
 	h := b.Shared.HashOf(key, hd.Kind)
-	r.Count(1, hd.Total(), hd.HasExpiry())
+	r.Count(1, hd.Total(), hd.Deadlines != record.Timeless)
 	b.countKind(hd.Kind, 1)
 	if g, ok := b.generationAt(r, pos, hd); ok {
 		u := b.Shared.Generations.Enter(g)
@@ -182,7 +182,7 @@ func (b *Store) recoverRecord(
 	default:
 		b.limitIdle(r, pos, hd)
 		b.recoverSlot(in, pos, hd, key, h)
-		if hd.Kind.Base() == record.Internal && hd.ValueLen == generation.Size {
+		if hd.Kind == record.Internal && hd.ValueLen == generation.Size {
 			g := b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen))
 			b.Shared.Recovered.Spaces.note(string(key[generation.Size:]), g)
 		}
@@ -194,7 +194,7 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	if in != policy.Cold {
 		return false
 	}
-	var prefix [pack.MostPrefix]byte
+	var prefix [cold.MostPrefix]byte
 	from := pos + uint64(hd.Size+hd.KeyLen)
 	packed, _ := b.Ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
 	return b.Shared.Compression.Recovers(packed)
@@ -228,7 +228,7 @@ func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
 	}
 	b.MoveHomes()
 	var f Found
-	there := b.holds(w, &f)
+	there := b.Holds(w, &f)
 	if there && !replace {
 		return false, true
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"slices"
 
-	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
@@ -26,7 +25,7 @@ type Removed struct {
 	Namespace  string // empty: none
 	Key, Value []byte
 	Reason     Reason
-	Dict       *cold.Dictionary // the one that Value is compressed with; nil if it is not
+	Packed     bool // Value is compressed
 }
 
 // Removals are removed entries for which OnRemove has not been called yet.
@@ -59,15 +58,13 @@ func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
 	if b.Removals == nil {
 		b.Removals = new(Removals)
 	}
-	e := Removed{Key: kv[:hd.KeyLen:hd.KeyLen], Value: kv[hd.KeyLen:], Reason: reason}
+	e := Removed{Key: kv[:hd.KeyLen:hd.KeyLen], Value: kv[hd.KeyLen:], Reason: reason,
+		Packed: hd.Kind.Base() == record.Packed && b.cold.on}
 	if hd.Kind&record.Spaced != 0 && hd.KeyLen >= generation.Size {
 		if u := b.Shared.Generations.Of(generation.Of(e.Key)); u != nil {
 			e.Namespace = u.Name
 		}
 		e.Key = e.Key[generation.Size:]
-	}
-	if hd.Kind.Base() == record.Packed && b.cold.on {
-		e.Dict = b.Shared.Compression.DictOf(e.Value)
 	}
 	b.Removals.List = append(b.Removals.List, e)
 	b.Removals.Bytes += len(kv)

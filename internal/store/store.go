@@ -124,8 +124,8 @@ func (b *Store) windows() index.Windows {
 	return index.Windows{
 		Small: &b.Rings[policy.Small].Window,
 		Main:  &b.Rings[policy.Main].Window,
-		Queue: &b.cold.queue().Window,
-		Cold:  &b.cold.store().Window,
+		Queue: &b.cold.queue.Window,
+		Cold:  &b.cold.store.Window,
 	}
 }
 
@@ -134,8 +134,11 @@ func (b *Store) windows() index.Windows {
 //
 //go:norace
 func (b *Store) Ring(in policy.Ring) *ring.Ring {
-	if in.IsCold() {
-		return &b.cold.rings[in-policy.Queue]
+	switch in {
+	case policy.Queue:
+		return &b.cold.queue
+	case policy.Cold:
+		return &b.cold.store
 	}
 	return &b.Rings[in]
 }
@@ -161,11 +164,7 @@ func (b *Store) Set(w *Write) error {
 	var f Found
 	there := false
 	if got != Miss || slot != nil { // else the key is new, and has no ghost
-		there = b.findCounting(&f, w.Key, w.Hash)
-	}
-	if there && b.Shared.Expired(f.Expiry) {
-		b.expire(&f, w.Hash)
-		there, f.Ghost = false, false // its place is empty now
+		there = b.Holds(w, &f)
 	}
 	faulted := there
 	defer func() {
@@ -173,7 +172,7 @@ func (b *Store) Set(w *Write) error {
 			b.remove(&f, w.Hash, Unreported)
 		}
 	}()
-	if there && index.Ring(f.Slot).IsCold() {
+	if there && index.Ring(f.Slot) >= policy.Queue {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 		there, f.Ghost, f.dead = false, true, true // the policy had dropped it
 	}
@@ -184,17 +183,6 @@ func (b *Store) Set(w *Write) error {
 	err := b.insert(&f, there, w, room)
 	faulted = false
 	return err
-}
-
-// removeAt removes the live record that slot s of hash h leads to, and the slot.
-func (b *Store) removeAt(s, h uint64) {
-	in, pos := index.Ring(s), index.Pos(s)
-	r := b.Ring(in)
-	hd, ok := r.Header(pos)
-	if p, there := b.Index.Find(h, in, pos); ok && there {
-		b.kill(r, pos, hd, h, Unreported)
-		b.Index.Remove(p)
-	}
 }
 
 // insert appends a record to a ring and enters it into the index: in the slot of the record that it
@@ -234,23 +222,16 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 		return 0, err
 	}
 	var buf [record.MaxHeader]byte
-	var header []byte
 	t := w.Times
-	switch w.Kind.Base() {
-	case record.Negative:
-		header = b.Form.PutNegative(&buf, w.Kind, len(w.Key), t.Expiry)
-	case record.Internal:
-		header = b.Form.PutInternal(&buf, len(w.Key), len(w.Value))
-	default:
-		header = b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t)
-	}
-	pos := r.Append(header, w.Key, w.Value)
+	pos := r.Append(b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t), w.Key, w.Value)
 	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
 		b.countKind(w.Kind, 1)
 	}
-	b.noteExpiry(t.Expiry)
+	if t.Expiry != 0 {
+		b.noteExpiry(t.Expiry)
+	}
 	if b.Large {
 		b.Shared.LargeKeysOf(w.Hash).Add(1)
 	}
@@ -261,7 +242,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos uint64) {
 	slot := index.Slot(w.Hash, to, pos)
 	switch {
-	case replace && index.Ring(f.Slot).IsCold():
+	case replace && index.Ring(f.Slot) >= policy.Queue:
 		slot = index.WithMark(slot) // on probation for the one read
 	case replace:
 		slot = index.WithFreqOf(slot, f.Slot)
@@ -289,11 +270,7 @@ func (b *Store) enter(f *Found, slot, h uint64) {
 // has no value, and neither has a negative one.
 func (b *Store) Delete(w *Write, taken *[]byte) bool {
 	var f Found
-	if !b.findCounting(&f, w.Key, w.Hash) {
-		return false
-	}
-	if b.Shared.Expired(f.Expiry) {
-		b.expire(&f, w.Hash)
+	if !b.Holds(w, &f) {
 		return false
 	}
 	if taken != nil {
@@ -322,6 +299,10 @@ func (b *Store) kill(
 	if b.Shared.Notifies {
 		b.keepRemoved(r, pos, hd, why)
 	}
+	if why == Expired {
+		b.Expired++
+		b.ExpiredBytes += uint64(hd.Total())
+	}
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
 	if b.known == hintFull && r.WorthCompacting() {
@@ -341,7 +322,7 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
 // uncountGone is uncount without the counts that need the bytes of the record in r, which may be
 // gone: those of namespaces.
 func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
-	r.Count(-1, hd.Total(), hd.HasExpiry())
+	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
 	b.countKind(hd.Kind, -1)
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(-1)
@@ -359,13 +340,12 @@ func (b *Store) displace(victim uint64) {
 	if !ok {
 		return
 	}
-	h := b.keyHash(r, pos, hd)
+	why := Evicted
 	if b.Shared.Expired(hd.Expiry) {
-		b.killExpired(r, pos, hd, h)
-		return
+		why = Expired
 	}
-	b.kill(r, pos, hd, h, Evicted)
-	if hd.Kind.Base() != record.Internal {
+	b.kill(r, pos, hd, b.keyHash(r, pos, hd), why)
+	if why == Evicted && hd.Kind != record.Internal {
 		b.EvictedDisplaced++
 		b.EvictedBytes += uint64(hd.Total())
 	}
@@ -402,20 +382,23 @@ func (b *Store) Sizes() Sizes {
 	return Sizes{
 		Entries: b.entries(), Spaced: int(b.spaced - b.internals), Records: live,
 		LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
-		Ghosts: slots - live, // a live record has one slot (I7), all others are stale
-		Cold:   b.cold.entries(), ColdBytes: b.cold.bytes(),
+		Ghosts:     slots - live, // a live record has one slot (I7), all others are stale
+		Cold:       b.cold.queue.Entries + b.cold.store.Entries,
+		ColdBytes:  b.cold.queue.EntryBytes + b.cold.store.EntryBytes,
 		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
 	}
 }
 
 // live returns the number of live records.
 func (b *Store) live() int {
-	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries + b.cold.entries()
+	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries +
+		b.cold.queue.Entries + b.cold.store.Entries
 }
 
 // liveBytes returns the bytes of the live records.
 func (b *Store) liveBytes() int {
-	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes + b.cold.bytes()
+	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes +
+		b.cold.queue.EntryBytes + b.cold.store.EntryBytes
 }
 
 // deadBytes returns the bytes of the dead records.

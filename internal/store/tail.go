@@ -29,10 +29,10 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	switch {
 	case hd.Dead:
 		r.ReleaseDead(hd)
-	case b.Shared.Expired(hd.Expiry):
-		b.expireAt(in, r.Tail, hd) // dead from now on
+	case hd.Expiry != 0 && b.Shared.Expired(hd.Expiry):
+		b.dropAt(in, r.Tail, hd, Expired) // dead from now on
 	case b.hasForgotten() && b.isForgotten(r, r.Tail, hd):
-		b.forgetAt(in, r.Tail, hd) // as well
+		b.dropAt(in, r.Tail, hd, Deleted) // as well
 	default:
 		b.passLive(in, r, hd, w)
 		return
@@ -45,8 +45,8 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 // passLive is passTail of a live record of ring r.
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd record.Header, w *policy.Work) {
 	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on &&
-		hd.Kind.Base() != record.Internal
-	if needsNoSlot || in.IsCold() || hd.Total() > b.Longest {
+		hd.Kind != record.Internal
+	if needsNoSlot || in >= policy.Queue || hd.Total() > b.Longest {
 		b.dropTail(in, r, hd)
 		return
 	}
@@ -78,7 +78,7 @@ func (b *Store) judgeTail(
 		w.Begin(n)
 		return policy.Reinsert
 	}
-	if hd.Kind.Base() == record.Internal && b.mustStay(r, r.Tail, hd) && w.Spend(n) {
+	if hd.Kind == record.Internal && b.mustStay(r, r.Tail, hd) && w.Spend(n) {
 		if in == policy.Small {
 			return policy.Promote // small has room for few
 		}
@@ -163,7 +163,7 @@ func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd record.Header) {
 	}
 	b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 	r.Release(uint64(hd.Total()))
-	if !in.IsCold() {
+	if in < policy.Queue {
 		b.policy.Dropped(in)
 	}
 	b.countEvicted(in, hd)
@@ -180,7 +180,7 @@ func (b *Store) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 
 // countEvicted counts an entry that was evicted. The cache's own records do not count.
 func (b *Store) countEvicted(in policy.Ring, hd record.Header) {
-	if hd.Kind.Base() == record.Internal {
+	if hd.Kind == record.Internal {
 		return
 	}
 	b.EvictedBytes += uint64(hd.Total())
@@ -220,7 +220,7 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 func (b *Store) rotate(in policy.Ring, p index.Place, hd record.Header) {
 	r, n := b.Ring(in), hd.Total()
 	limit := r.Held()
-	if r.Left() < n && !in.IsCold() {
+	if r.Left() < n && in < policy.Queue {
 		// A head that borrows the tail's chunk makes the ring a full one.
 		limit = max(limit, min(b.limit().of(in), limit+b.spare()))
 	}
@@ -286,15 +286,17 @@ func (b *Store) moved(
 	}
 	b.follow(p, slot, hd, n)
 	from.Release(uint64(hd.Total()))
-	from.Count(-1, hd.Total(), hd.HasExpiry())
-	to.Count(1, n, hd.HasExpiry())
+	from.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
+	to.Count(1, n, hd.Deadlines != record.Timeless)
 }
 
 // follow makes the index refer to a record that was written again with n bytes.
 func (b *Store) follow(p index.Place, slot uint64, hd record.Header, n int) {
 	delay.Point()
 	b.Index.Store(p, slot)
-	b.noteExpiry(hd.Expiry)
+	if hd.Expiry != 0 {
+		b.noteExpiry(hd.Expiry)
+	}
 	b.appended += n
 	b.MovedBytes += uint64(n)
 }

@@ -58,7 +58,7 @@ func (b *Store) Walk(w *Walk, left, of int, spots []Spot) (_ []Spot, done bool) 
 			continue
 		}
 		r, stay := b.Ring(in), uint64(0)
-		if !in.IsCold() {
+		if in < policy.Queue {
 			stay = r.Size / uint64(of) * uint64(left)
 		}
 		more := true
@@ -139,7 +139,7 @@ func (b *Store) Freq(s *Spot) (freq int, ok bool) {
 
 // FreqOf returns the frequency of a slot's entry.
 func FreqOf(slot uint64) int {
-	if index.Ring(slot).IsCold() {
+	if index.Ring(slot) >= policy.Queue {
 		return 0 // the slot has its origin there
 	}
 	return index.Freq(slot)
@@ -197,7 +197,7 @@ func (k *Keys) Next(b *Store, at uint64) (end uint64) {
 		r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
 		hd, ok := r.Header(pos)
 		g, spaced := b.generationAt(r, pos, hd)
-		if ok && hd.Kind.Base() != record.Internal && !b.Shared.Expired(hd.Expiry) &&
+		if ok && hd.Kind != record.Internal && !b.Shared.Expired(hd.Expiry) &&
 			(!spaced && k.Of == 0 || spaced && g == k.Of) {
 			k.Bytes, _ = r.Read(k.Bytes, pos+uint64(hd.Size), hd.KeyLen)
 			k.Ends = append(k.Ends, len(k.Bytes))

@@ -38,30 +38,25 @@ func (w *Write) why() Reason {
 
 // Measure sets Times, which begin now, and Bytes.
 func (w *Write) Measure(s *Shared) {
-	w.Bytes = len(w.Key) + len(w.Value)
 	w.Times = record.Times{}
-	switch w.Kind.Base() {
-	case record.Internal:
-		w.Bytes += s.Form.InternalSize()
-		return
-	case record.Negative:
+	switch {
+	case w.Kind == record.Internal:
+	case w.Kind&^record.Spaced == record.Negative:
 		if w.Expiry == 0 {
-			w.Expiry = math.MaxUint32 // the last possible one: its header always has one
+			w.Expiry = math.MaxUint32 // the last possible one: it always has one
 		}
-		w.Bytes += s.Form.NegativeSize()
 		w.Times.Deadlines = record.Timed
-	default:
-		switch {
-		case s.Idles():
-			// Room for two, whatever there are, so that any deadlines can be set in place.
-			w.Times.Deadlines = record.Idle
-		case w.Expiry != 0 || w.Until != 0:
-			w.Times.Deadlines = record.Timed
-		}
-		w.Bytes += s.Form.HeaderSize(len(w.Key), len(w.Value), w.Times.Deadlines)
+	case s.Idles:
+		// Room for two, whatever there are, so that any deadlines can be set in place.
+		w.Times.Deadlines = record.Idle
+	case w.Expiry != 0 || w.Until != 0:
+		w.Times.Deadlines = record.Timed
 	}
-	if w.Times.Deadlines != record.Timeless {
+	d := w.Times.Deadlines
+	if d != record.Timeless {
 		w.Times.Expiry = clock.Earlier(s.IdleEnd(w.Expiry), w.Until)
 		w.Times.Last = w.Expiry
 	}
+	klen, vlen := len(w.Key), len(w.Value)
+	w.Bytes = s.Form.HeaderSize(w.Kind, klen, vlen, d) + klen + vlen
 }

@@ -29,7 +29,7 @@ import (
 func dropEntry(n *ringcache.Cache) (found bool) {
 	of := testhook.PartsOf(n)
 	c := of.Whole.(*ringcache.Cache)
-	w := store.Write{Key: of.Entry, Kind: record.Internal | record.Spaced, Reason: store.Evicted}
+	w := store.Write{Key: of.Entry, Kind: record.Internal, Reason: store.Evicted}
 	w.Hash = ringtest.Shared(c).HashOf(of.Entry, w.Kind)
 	ringtest.Change(c, int(ringtest.BucketOf(c, w.Hash).Number), func(b *store.Store) {
 		found = b.Delete(&w, nil)
@@ -41,7 +41,7 @@ func dropEntry(n *ringcache.Cache) (found bool) {
 func stored(n *ringcache.Cache) (g uint64, ok bool) {
 	of := testhook.PartsOf(n)
 	c := of.Whole.(*ringcache.Cache)
-	h := ringtest.Shared(c).HashOf(of.Entry, record.Internal|record.Spaced)
+	h := ringtest.Shared(c).HashOf(of.Entry, record.Internal)
 	b := ringtest.BucketOf(c, h)
 	b.Mu.Lock()
 	defer b.Mu.Unlock()

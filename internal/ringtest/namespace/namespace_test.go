@@ -180,7 +180,7 @@ func TestNamespace_ForeignEntry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	c := ringtest.OpenFile(t, path, ringtest.MinBytes)
 	w := store.Write{Key: []byte(reservedPrefix + "n"), Value: []byte("no generation"),
-		Kind: record.Internal | record.Spaced}
+		Kind: record.Internal}
 	require.NoError(t, ringtest.Write(c, w))
 	require.NoError(t, c.Close())
 	c = ringtest.OpenFile(t, path, ringtest.MinBytes)

@@ -46,7 +46,7 @@ func requireUsage(t testing.TB, c *ringcache.Cache, spaces ...*ringcache.Cache) 
 		entries, size := 0, 0
 		for k, v := range n.All() {
 			entries++
-			size += ringtest.Shared(c).Form.HeaderSize(len(k)+generation.Size, len(v), record.Timeless) +
+			size += ringtest.Shared(c).Form.HeaderSize(record.Spaced, len(k)+generation.Size, len(v), record.Timeless) +
 				generation.Size + len(k) + len(v)
 		}
 		s := n.Stats()

@@ -312,7 +312,7 @@ func TestFile_ClosedCacheWritesNoDictionary(t *testing.T) {
 	g := ringtest.WithCold(ringtest.Tiny(1, 1024, 256), ringtest.FlateCompressor{})
 	g.ByHand = true
 	c := ringtest.MustOpen(t, g, path)
-	cl := &ringtest.Shared(c).Compression.Classes[0]
+	cl := ringtest.Shared(c).Compression
 	samples := func() {
 		for i := range 1000 {
 			cl.Samples.Add(ringtest.Text(i, 200))

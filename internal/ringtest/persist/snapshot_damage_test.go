@@ -376,16 +376,16 @@ func TestSnapshot_OtherVersion(t *testing.T) {
 			require.ErrorIs(t, err, ringcache.ErrVersion)
 			require.False(t, errors.Is(err, ringcache.ErrCorrupt))
 			require.ErrorContains(t, err,
-				fmt.Sprintf("version %d of the format, only 4 is known", version))
+				fmt.Sprintf("version %d of the format, only 5 is known", version))
 		}
 	}
 }
 
 var golden = flag.Bool("ringcache.golden", false, "write the golden snapshot anew")
 
-const goldenFile = "testdata/v4.snapshot"
+const goldenFile = "testdata/v5.snapshot"
 
-// A file of version 4 of the format is read by every later version, on all platforms.
+// A file of version 5 of the format is read by every later version, on all platforms.
 func TestSnapshot_Golden(t *testing.T) {
 	if *golden {
 		g := ringtest.Default(ringtest.MinBytes)
