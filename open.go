@@ -213,7 +213,8 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	if store.Discarded {
 		c.shared.Recovered.Files.Store(1)
 	}
-	c.markOpened() // last: a crash in between would bring back entries with an expiry
+	// Last: a crash in between would bring back entries with an expiry.
+	store.Rings.SetMark(c.mark())
 	c.shared.Recovered.Spaces.Of = nil
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.Pool.Used() > wanted
@@ -292,10 +293,6 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 	return ok
 }
 
-// markOpened records the time of the clock in the file, for a process that finds the file in use.
-// Nothing was set yet.
-func (c *engine) markOpened() { c.shared.File.Rings.SetOpened(c.mark()) }
-
 // adopt gives the geometry the buckets and chunks of a file, and reports whether a cache can have
 // them.
 func (g *geometry) adopt(h *ringfile.Header) bool {
@@ -316,8 +313,7 @@ func asOurs(err error) error {
 	switch {
 	case errors.Is(err, ringfile.ErrSpace):
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
-	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, ringfile.ErrOrder),
-		errors.Is(err, dictfile.ErrForeign):
+	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, dictfile.ErrForeign):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case errors.Is(err, ringfile.ErrVersion), errors.Is(err, dictfile.ErrVersion):
 		return fmt.Errorf("%w: %w", ErrVersion, err)
@@ -348,12 +344,6 @@ func (c *engine) recover(timed bool) {
 		has, left := b.Recovery().AdoptChunks(chunks)
 		held += has
 		unused = append(unused, left...)
-	}
-	for _, of := range chunks { // of rings that are unknown to this library
-		for _, ch := range of {
-			c.shared.File.Rings.Free(ch.Ref)
-			unused = append(unused, ch.Ref)
-		}
 	}
 	c.shared.Pool.Adopt(held, unused, free)
 	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Enter(timed) }) })
