@@ -170,7 +170,7 @@ func (b *Store) recoverRecord(
 	}
 	b.noteExpiry(hd.Expiry)
 	switch {
-	case !r.IsWhole(pos), hd.Kind&record.Spaced != 0 && hd.KeyLen < generation.Size,
+	case !r.IsWhole(pos, hd), hd.Kind&record.Spaced != 0 && hd.KeyLen < generation.Size,
 		hd.Kind.Base() == record.Packed && !b.canUnpack(in, pos, hd):
 		b.kill(r, pos, hd, h, Unreported)
 		b.Shared.Recovered.Discarded.Add(1)
