@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -177,7 +176,10 @@ func openInFile(g geometry, path string) (*Cache, error) {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
 	store, h, err := ringfile.Open(path, g.machine.Moment().ID, func() ringfile.Header {
-		return headerFor(g)
+		return ringfile.Header{
+			ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.buckets), PosBits: uint32(g.posBits),
+			MaxBytes: int64(g.maxBytes), Seed: g.seed, Program: g.version,
+		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
@@ -207,8 +209,12 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	if !store.IsNew {
 		c.recover(timed)
 	}
-	if err := c.claim(); err != nil {
-		return nil, errors.Join(err, c.Close())
+	if s := c.shared.Compression; s != nil {
+		// Otherwise the next process could not decompress the values that this one compresses.
+		if err := s.TakeOver(); err != nil {
+			err = fmt.Errorf("write dictionaries %s: %w", s.File, err)
+			return nil, errors.Join(err, c.Close())
+		}
 	}
 	if store.Discarded {
 		c.shared.Recovered.Files.Store(1)
@@ -223,58 +229,35 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 }
 
 // check gives the geometry what an open file says, or returns an error.
-func (g *geometry) check(store *ringfile.Store, h *ringfile.Header) error {
-	path, err := store.Path()
+func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
+	path, err := f.Path()
 	if err != nil {
 		return err
 	}
 	g.options.File = path
 	g.dictFile = path + ".dict"
-	if err := g.readDicts(); err != nil {
-		return err
+	if g.compressor != nil {
+		dicts, ok, err := dictfile.Read(g.dictFile, g.compressorID)
+		if err != nil {
+			return fmt.Errorf("read dictionaries %s: %w", g.dictFile, err)
+		}
+		g.dicts, g.foreign = dicts, !ok
 	}
-	if store.IsNew {
+	if f.IsNew {
 		return nil
 	}
-	if !g.adopt(h) {
+	g.chunkSize, g.buckets = int(h.ChunkSize), int(h.Buckets)
+	if n := h.Buckets; n == 0 || n > store.BucketCount || n&(n-1) != 0 ||
+		uint(h.PosBits) != g.posBits || int64(int(h.MaxBytes)) != h.MaxBytes {
 		return errGeometry
 	}
 	least, most := boundsOf(g.buckets, g.chunkSize)
+	if int(h.MaxBytes) < least {
+		return errGeometry
+	}
 	if wanted := g.maxBytes; wanted < least || int64(wanted) > most {
 		return fmt.Errorf("MaxBytes is %d, must be from %d to %d for a file made with %d: %w",
 			wanted, least, most, h.MaxBytes, ErrInvalidOptions)
-	}
-	return nil
-}
-
-// claim makes the file of dictionaries one of the cache's Compressor, unless it is. If it cannot,
-// the next process could not decompress the values that this one compresses.
-func (c *Cache) claim() error {
-	s := c.shared.Compression
-	if s == nil {
-		return nil
-	}
-	if err := s.TakeOver(); err != nil {
-		return fmt.Errorf("write dictionaries %s: %w", s.File, err)
-	}
-	return nil
-}
-
-// readDicts reads the dictionaries that another process has left. A missing or damaged file is no
-// error; one that holds something else or cannot be read is.
-func (g *geometry) readDicts() error {
-	if g.compressor == nil {
-		return nil
-	}
-	id, dicts, err := dictfile.Read(g.dictFile)
-	if g.foreign = err != nil || id != g.compressorID; !g.foreign {
-		g.dicts = dicts
-	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, dictfile.ErrDamaged) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read dictionaries %s: %w", g.dictFile, err)
 	}
 	return nil
 }
@@ -293,18 +276,6 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 	return ok
 }
 
-// adopt gives the geometry the buckets and chunks of a file, and reports whether a cache can have
-// them.
-func (g *geometry) adopt(h *ringfile.Header) bool {
-	if n := h.Buckets; n == 0 || n > store.BucketCount || n&(n-1) != 0 {
-		return false
-	}
-	g.chunkSize, g.buckets = int(h.ChunkSize), int(h.Buckets)
-	least, _ := boundsOf(g.buckets, g.chunkSize)
-	return uint(h.PosBits) == g.posBits &&
-		int64(int(h.MaxBytes)) == h.MaxBytes && int(h.MaxBytes) >= least
-}
-
 // errGeometry says that no cache of this library has the geometry in the header of a file.
 var errGeometry = fmt.Errorf("%w: invalid number of buckets, position bits or bytes", ErrCorrupt)
 
@@ -319,18 +290,6 @@ func asOurs(err error) error {
 		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}
 	return err
-}
-
-// headerFor returns the header of a new file.
-func headerFor(g geometry) ringfile.Header {
-	return ringfile.Header{
-		ChunkSize: uint32(g.chunkSize),
-		Buckets:   uint32(g.buckets),
-		PosBits:   uint32(g.posBits),
-		MaxBytes:  int64(g.maxBytes),
-		Seed:      g.seed,
-		Program:   g.version,
-	}
 }
 
 // recover enters the entries of the file into the cache, or, unless timed, only those without an
