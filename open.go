@@ -300,14 +300,14 @@ func (c *engine) recover(timed bool) {
 	held := 0
 	all := c.all()
 	for _, b := range all {
-		has, left := b.Recovery().AdoptChunks(chunks)
+		has, left := b.AdoptChunks(chunks)
 		held += has
 		unused = append(unused, left...)
 	}
 	c.shared.Pool.Adopt(held, unused, free)
-	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Enter(timed) }) })
+	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
 	c.adoptNamespaces()
-	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Settle() }) })
+	c.inParallel(all, func(b *bucket) { b.change((*store.Store).Settle) })
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
