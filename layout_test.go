@@ -53,8 +53,7 @@ var unsafeFiles = []string{
 	"chunk_*.go", "internal/torn/overlaps.go", "typed.go",
 	"internal/chunk/*.go", "internal/index/*.go", "internal/prefetch/*.go",
 	"internal/ring/ring.go", "internal/ringfile/word.go",
-	"internal/ringfile/store_holes_unix.go", "internal/ringfile/store_linux.go",
-	"internal/ringfile/store_unix.go",
+	"internal/ringfile/store_holes_unix.go",
 	"internal/stripe/stripe.go",
 }
 

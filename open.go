@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -167,7 +166,10 @@ func openInFile(g geometry) (*Cache, error) {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
 	store, h, err := ringfile.Open(path, g.machine.Moment().ID, func() ringfile.Header {
-		return headerFor(g)
+		return ringfile.Header{
+			ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.buckets), PosBits: uint32(g.posBits),
+			MaxBytes: int64(g.MaxBytes), Seed: g.seed, Program: g.Version,
+		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
@@ -197,13 +199,18 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	if !store.IsNew {
 		c.recover(timed)
 	}
-	if err := c.claim(); err != nil {
-		return nil, errors.Join(err, c.Close())
+	if s := c.shared.Compression; s != nil {
+		// Otherwise the next process could not decompress the values that this one compresses.
+		if err := s.TakeOver(); err != nil {
+			err = fmt.Errorf("write dictionaries %s: %w", s.File, err)
+			return nil, errors.Join(err, c.Close())
+		}
 	}
 	if store.Discarded {
 		c.shared.Recovered.Files.Store(1)
 	}
-	c.markOpened() // last: a crash in between would bring back entries with an expiry
+	// Last: a crash in between would bring back entries with an expiry.
+	store.Rings.SetMark(c.mark())
 	c.shared.Recovered.Spaces.Of = nil
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.Pool.Used() > wanted
@@ -212,58 +219,35 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 }
 
 // check gives the geometry what an open file says, or returns an error.
-func (g *geometry) check(store *ringfile.Store, h *ringfile.Header) error {
-	path, err := store.Path()
+func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
+	path, err := f.Path()
 	if err != nil {
 		return err
 	}
 	g.File = path
 	g.dictFile = path + ".dict"
-	if err := g.readDicts(); err != nil {
-		return err
+	if g.Compressor != nil {
+		dicts, ok, err := dictfile.Read(g.dictFile, g.compressorID)
+		if err != nil {
+			return fmt.Errorf("read dictionaries %s: %w", g.dictFile, err)
+		}
+		g.dicts, g.foreign = dicts, !ok
 	}
-	if store.IsNew {
+	if f.IsNew {
 		return nil
 	}
-	if !g.adopt(h) {
+	g.chunkSize, g.buckets = int(h.ChunkSize), int(h.Buckets)
+	if n := h.Buckets; n == 0 || n > store.BucketCount || n&(n-1) != 0 ||
+		uint(h.PosBits) != g.posBits || int64(int(h.MaxBytes)) != h.MaxBytes {
 		return errGeometry
 	}
 	least, most := boundsOf(g.buckets, g.chunkSize)
+	if int(h.MaxBytes) < least {
+		return errGeometry
+	}
 	if wanted := g.MaxBytes; wanted < least || int64(wanted) > most {
 		return fmt.Errorf("MaxBytes is %d, must be from %d to %d for a file made with %d: %w",
 			wanted, least, most, h.MaxBytes, ErrInvalidOptions)
-	}
-	return nil
-}
-
-// claim makes the file of dictionaries one of the cache's Compressor, unless it is. If it cannot,
-// the next process could not decompress the values that this one compresses.
-func (c *Cache) claim() error {
-	s := c.shared.Compression
-	if s == nil {
-		return nil
-	}
-	if err := s.TakeOver(); err != nil {
-		return fmt.Errorf("write dictionaries %s: %w", s.File, err)
-	}
-	return nil
-}
-
-// readDicts reads the dictionaries that another process has left. A missing or damaged file is no
-// error; one that holds something else or cannot be read is.
-func (g *geometry) readDicts() error {
-	if g.Compressor == nil {
-		return nil
-	}
-	id, dicts, err := dictfile.Read(g.dictFile)
-	if g.foreign = err != nil || id != g.compressorID; !g.foreign {
-		g.dicts = dicts
-	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, dictfile.ErrDamaged) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read dictionaries %s: %w", g.dictFile, err)
 	}
 	return nil
 }
@@ -282,22 +266,6 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 	return ok
 }
 
-// markOpened records the time of the clock in the file, for a process that finds the file in use.
-// Nothing was set yet.
-func (c *engine) markOpened() { c.shared.File.Rings.SetOpened(c.mark()) }
-
-// adopt gives the geometry the buckets and chunks of a file, and reports whether a cache can have
-// them.
-func (g *geometry) adopt(h *ringfile.Header) bool {
-	if n := h.Buckets; n == 0 || n > store.BucketCount || n&(n-1) != 0 {
-		return false
-	}
-	g.chunkSize, g.buckets = int(h.ChunkSize), int(h.Buckets)
-	least, _ := boundsOf(g.buckets, g.chunkSize)
-	return uint(h.PosBits) == g.posBits &&
-		int64(int(h.MaxBytes)) == h.MaxBytes && int(h.MaxBytes) >= least
-}
-
 // errGeometry says that no cache of this library has the geometry in the header of a file.
 var errGeometry = fmt.Errorf("%w: invalid number of buckets, position bits or bytes", ErrCorrupt)
 
@@ -306,25 +274,12 @@ func asOurs(err error) error {
 	switch {
 	case errors.Is(err, ringfile.ErrSpace):
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
-	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, ringfile.ErrOrder),
-		errors.Is(err, dictfile.ErrForeign):
+	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, dictfile.ErrForeign):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case errors.Is(err, ringfile.ErrVersion), errors.Is(err, dictfile.ErrVersion):
 		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}
 	return err
-}
-
-// headerFor returns the header of a new file.
-func headerFor(g geometry) ringfile.Header {
-	return ringfile.Header{
-		ChunkSize: uint32(g.chunkSize),
-		Buckets:   uint32(g.buckets),
-		PosBits:   uint32(g.posBits),
-		MaxBytes:  int64(g.MaxBytes),
-		Seed:      g.seed,
-		Program:   g.Version,
-	}
 }
 
 // recover enters the entries of the file into the cache, or, unless timed, only those without an
@@ -335,20 +290,14 @@ func (c *engine) recover(timed bool) {
 	held := 0
 	all := c.all()
 	for _, b := range all {
-		has, left := b.Recovery().AdoptChunks(chunks)
+		has, left := b.AdoptChunks(chunks)
 		held += has
 		unused = append(unused, left...)
 	}
-	for _, of := range chunks { // of rings that are unknown to this library
-		for _, ch := range of {
-			c.shared.File.Rings.Free(ch.Ref)
-			unused = append(unused, ch.Ref)
-		}
-	}
 	c.shared.Pool.Adopt(held, unused, free)
-	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Enter(timed) }) })
+	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
 	c.adoptNamespaces()
-	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.Recovery().Settle() }) })
+	c.inParallel(all, func(b *bucket) { b.change((*store.Store).Settle) })
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()

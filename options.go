@@ -10,7 +10,6 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
-	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
@@ -324,7 +323,7 @@ type geometry struct {
 	coldShare    float64         // the cold part's share of the memory; 0: as learned
 	byHand       bool            // no goroutine: a test compresses
 	dictFile     string          // where dictionaries are kept; empty: in memory only
-	dicts        []dictfile.Dict // that were found there
+	dicts        []string        // that were found there
 	foreign      bool            // none were, or those of another Compressor
 }
 

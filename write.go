@@ -67,7 +67,7 @@ var errOver = errors.New("time to live is over")
 func (c *engine) expiryOf(l lifetime) (expiry uint32, err error) {
 	ttl := l.ttl
 	if !l.given {
-		ttl = c.shared.Jittered(c.TTL)
+		ttl = c.shared.Jittered(c.options.TTL)
 	}
 	switch {
 	case ttl == 0:
@@ -118,7 +118,7 @@ func (c *engine) store(w *write, verb string) (err error) {
 		defer c.notify(w)
 	}
 	w.Expiry = 0
-	if w.life.given || c.TTL != 0 {
+	if w.life.given || c.options.TTL != 0 {
 		if w.Expiry, err = c.expiryOf(w.life); err != nil {
 			return c.refuse(w, verb, err)
 		}

@@ -13,18 +13,13 @@ import (
 // would be a signal otherwise. So holes do not count as ready, and a refusal is treated like that
 // of an area (grow.go). Chunks of a new area for which the bound has no room begin as holes.
 
-// heldLocked returns the bytes that the pool has allocated, in use or idle. In a file, they
-// include the unused rest of the newest area.
+// heldLocked returns the bytes that the pool has allocated, in use or idle.
 func (p *Pool) heldLocked() int {
-	n := int(p.used.Load()) + len(p.idle)*p.chunkSize + len(p.idlePages)*p.pageSize
-	if p.mem.Rings != nil {
-		n += p.freshBytes()
-	}
-	return n
+	return int(p.used.Load()) + len(p.idle)*p.chunkSize + len(p.idlePages)*p.pageSize
 }
 
-// fileAreaLocked gets an area of n bytes of the file, or the part of it for which the bound has
-// room, and at least a chunk. The rest are holes.
+// fileAreaLocked gets n bytes of the file. The chunks for which the bound has room become idle, at
+// least one, and the others are holes. The area that it returns is empty.
 func (p *Pool) fileAreaLocked(n int) (*area, error) {
 	ready := n
 	if p.mem.Rings.Drop != nil {
@@ -35,35 +30,25 @@ func (p *Pool) fileAreaLocked(n int) (*area, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
-	for at := n - p.chunkSize; at >= ready; at -= p.chunkSize {
-		p.notResident = append(p.notResident, RefOf(m[at:][:p.chunkSize]))
+	for at := n - p.chunkSize; at >= 0; at -= p.chunkSize { // so that the first is taken first
+		list := &p.idle
+		if at >= ready {
+			list = &p.notResident
+		}
+		*list = append(*list, RefOf(m[at:][:p.chunkSize]))
 	}
-	return &area{mem: m[:ready]}, nil // not among the areas, which the pool unmaps
+	return new(area), nil // not among the areas, which the pool unmaps
 }
 
-// dropLocked turns an idle chunk, or the last one of the newest area, into a hole. It reports
-// whether it did.
+// dropLocked turns an idle chunk into a hole. It reports whether it did.
 func (p *Pool) dropLocked() bool {
-	if p.mem.Rings.Drop == nil {
+	n := len(p.idle)
+	if n == 0 || p.mem.Rings.Drop == nil ||
+		!p.mem.Rings.Drop(p.idle[n-1].Bytes(0, uint32(p.chunkSize))) {
 		return false
 	}
-	if n := len(p.idle); n > 0 {
-		r := p.idle[n-1]
-		if !p.mem.Rings.Drop(r.Bytes(0, uint32(p.chunkSize))) {
-			return false
-		}
-		p.idle, p.notResident = p.idle[:n-1], append(p.notResident, r)
-		return true
-	}
-	if p.freshBytes() == 0 {
-		return false
-	}
-	rest := len(p.fresh.mem) - p.chunkSize
-	last := p.fresh.mem[rest:]
-	if !p.mem.Rings.Drop(last) {
-		return false
-	}
-	p.fresh.mem, p.notResident = p.fresh.mem[:rest], append(p.notResident, RefOf(last))
+	p.notResident = append(p.notResident, p.idle[n-1])
+	p.idle = p.idle[:n-1]
 	return true
 }
 

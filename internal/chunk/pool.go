@@ -149,9 +149,6 @@ func (p *Pool) chunkLocked() (Ref, error) {
 	if r, ok := pop(&p.idle); ok {
 		return r, nil
 	}
-	if p.mem.Rings != nil && p.freshBytes() > 0 {
-		return p.takeFreshLocked(), nil // in a file it has memory already
-	}
 	for p.heldLocked()+p.chunkSize > int(p.most.Load()) && p.releasePageLocked() {
 	}
 	return p.takeNotResidentLocked()
@@ -171,12 +168,15 @@ func (p *Pool) takeNotResidentLocked() (Ref, error) {
 			return Ref{}, err
 		}
 	}
+	if r, ok := pop(&p.idle); ok { // of a file
+		return r, nil
+	}
 	return p.takeFreshLocked(), nil
 }
 
 // takeFreshLocked takes a chunk of the newest area for rings, which has one.
 func (p *Pool) takeFreshLocked() Ref {
-	if p.handed += p.chunkSize; p.mem.Rings == nil && p.handed%BlockSize == 0 {
+	if p.handed += p.chunkSize; p.handed%BlockSize == 0 {
 		p.askLocked(p.filled)
 		p.askLocked(p.fresh)
 	}

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/ringcache/ringcache/internal/dictfile"
 )
 
 // Compression is the state that the buckets of a cache with Options.Compressor share: dictionaries,
@@ -71,9 +69,9 @@ type Config struct {
 	WithoutDict ValueCompressor // the Compressor's, for values without a dictionary
 	Share       float64         // the cold part's share of the memory; 0: as learned
 	Buckets     int
-	File        string          // of the dictionaries; empty: they are in memory only
-	Dicts       []dictfile.Dict // those found in File
-	Foreign     bool            // there was no such file, or it is of another Compressor
+	File        string   // of the dictionaries; empty: they are in memory only
+	Dicts       []string // those found in File
+	Foreign     bool     // there was no such file, or it is of another Compressor
 }
 
 // New returns the compression of a cache.

@@ -16,14 +16,13 @@ type Dictionary struct {
 // restore opens the dictionaries that another process has left. Values compressed with one that
 // cannot be opened are discarded later, and so are all values that another Compressor may have
 // compressed (Recovers).
-func (s *Compression) restore(dicts []dictfile.Dict) {
-	for _, d := range dicts {
-		if d.Number == 0 || d.Number >= Dicts {
-			continue
-		}
-		opened, err := Guarded(func() (*Dictionary, error) { return s.Open(d.Bytes) })
-		if err == nil {
-			s.add(d.Number, opened)
+func (s *Compression) restore(dicts []string) {
+	for i, d := range dicts {
+		if number := 1 + i; d != "" && number < Dicts {
+			opened, err := Guarded(func() (*Dictionary, error) { return s.Open([]byte(d)) })
+			if err == nil {
+				s.add(uint8(number), opened)
+			}
 		}
 	}
 }
@@ -48,18 +47,19 @@ func (s *Compression) TakeOver() error {
 
 // saveDicts writes the dictionaries and one more to the file, if the cache has one.
 func (s *Compression) saveDicts(number uint8, added *Dictionary) error {
-	all := []dictfile.Dict{{Number: number, Bytes: added.bytes}}
-	for i := 1; i < Dicts; i++ {
-		if d := s.Dicts[i].Load(); d != nil && i != int(number) {
-			all = append(all, dictfile.Dict{Number: uint8(i), Bytes: d.bytes})
+	all := make([]string, Dicts-1)
+	for i := range all {
+		if d := s.Dicts[1+i].Load(); d != nil {
+			all[i] = string(d.bytes)
 		}
 	}
+	all[number-1] = string(added.bytes)
 	return s.write(all)
 }
 
 // write writes the file of dictionaries, if the cache has one. Once the cache is closed, the file
 // may be in use by another process.
-func (s *Compression) write(all []dictfile.Dict) error {
+func (s *Compression) write(all []string) error {
 	if s.File == "" {
 		return nil
 	}

@@ -2,20 +2,20 @@
 // compressed with. The file is replaced as a whole, before the first value is compressed with a new
 // dictionary.
 //
-//	"ringdict" | version, 1 byte | length of the compressor's ID, 1 byte | ID
-//	for each dictionary: its number, 1 byte | length, 4 bytes | bytes
-//	XXH64 of all that, 8 bytes
+//	"ringdict" | version, 1 byte | compressor's ID | dictionaries | XXH64 of all that, 8 bytes
 //
-// Numbers are little-endian.
+// The ID and each dictionary are preceded by their length, a varint. There is one for each number
+// from 1 on; an empty one is none. The checksum is little-endian.
 package dictfile
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -37,25 +37,16 @@ const (
 // Errors of Read.
 var (
 	ErrForeign = errors.New("not a file of dictionaries")
-	ErrDamaged = errors.New("damaged file of dictionaries")
 	ErrVersion = errors.New("file of dictionaries of a newer version")
+
+	errDamaged = errors.New("damaged file of dictionaries")
 )
 
-// Dict is a dictionary with its number.
-type Dict struct {
-	Number uint8
-	Bytes  []byte
-}
-
 // format returns the bytes of a file.
-func format(id string, dicts []Dict) []byte {
-	b := []byte(magic)
-	b = append(b, version, byte(len(id)))
-	b = append(b, id...)
-	for _, d := range dicts {
-		b = append(b, d.Number)
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(d.Bytes)))
-		b = append(b, d.Bytes...)
+func format(id string, dicts []string) []byte {
+	b := append([]byte(magic), version)
+	for _, part := range append([]string{id}, dicts...) {
+		b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
 	}
 	return appendSum(b)
 }
@@ -65,38 +56,36 @@ func appendSum(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// parse decodes the bytes of a file. The dictionaries that it returns are parts of b.
-func parse(b []byte) (id string, dicts []Dict, err error) {
-	const head = len(magic) + 2
+// parse decodes the bytes of a file.
+func parse(b []byte) (id string, dicts []string, err error) {
+	const head = len(magic) + 1
 	n := len(b) - sumSize
-	if !bytes.HasPrefix(b, []byte(magic)) {
+	if !strings.HasPrefix(string(b), magic) {
 		return "", nil, ErrForeign
 	}
 	if n < head || binary.LittleEndian.Uint64(b[n:]) != xxhash.Sum64(b[:n]) {
-		return "", nil, ErrDamaged
+		return "", nil, errDamaged
 	}
 	if v := b[len(magic)]; v != version {
 		return "", nil, fmt.Errorf("%w: %d, at most %d", ErrVersion, v, version)
 	}
-	idLen := int(b[len(magic)+1])
-	if b = b[head:n]; len(b) < idLen {
-		return "", nil, ErrDamaged
-	}
-	id, b = string(b[:idLen]), b[idLen:]
-	for len(b) > 0 {
-		const before = 1 + 4
-		if len(b) < before || uint64(binary.LittleEndian.Uint32(b[1:])) > uint64(len(b)-before) {
-			return "", nil, ErrDamaged
+	var parts []string
+	for b = b[head:n]; len(b) > 0; {
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return "", nil, errDamaged
 		}
-		end := before + int(binary.LittleEndian.Uint32(b[1:]))
-		dicts = append(dicts, Dict{Number: b[0], Bytes: b[before:end:end]})
-		b = b[end:]
+		parts = append(parts, string(b[n:][:size]))
+		b = b[n+int(size):]
 	}
-	return id, dicts, nil
+	if len(parts) == 0 {
+		return "", nil, errDamaged
+	}
+	return parts[0], parts[1:], nil
 }
 
 // Write replaces the file at path, or creates it.
-func Write(path, id string, dicts []Dict) error {
+func Write(path, id string, dicts []string) error {
 	f, err := atomicfile.Create(path)
 	if err != nil {
 		return err
@@ -108,23 +97,28 @@ func Write(path, id string, dicts []Dict) error {
 	return f.Commit()
 }
 
-// Read reads the file at path. The error is ErrDamaged for a damaged file of dictionaries, which
-// may be replaced, and ErrForeign for a file of another kind.
-func Read(path string) (id string, dicts []Dict, err error) {
+// Read returns the dictionaries of the Compressor with that ID. ok is false if the file at path is
+// missing, damaged, or another Compressor's; it may be replaced. The error is ErrForeign for a file
+// of another kind.
+func Read(path, id string) (dicts []string, ok bool, err error) {
 	f, err := osfile.OpenOwn(path, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
 	if err != nil {
-		return "", nil, err
+		return nil, false, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	b, err := io.ReadAll(io.LimitReader(f, mostBytes))
 	if err != nil {
-		return "", nil, err
+		return nil, false, err
 	}
-	if len(b) > mostBytes { // parse reports it as damaged
-		b = b[:mostBytes]
+	whose, dicts, err := parse(b)
+	if errors.Is(err, errDamaged) {
+		return nil, false, nil
 	}
-	if id, dicts, err = parse(b); err == nil {
+	if err == nil {
 		err = osfile.MakePrivate(f)
 	}
-	return id, dicts, err
+	return dicts, err == nil && whose == id, err
 }

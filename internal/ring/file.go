@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/record"
@@ -20,7 +21,7 @@ func (r *Ring) WriteSum(pos uint64) {
 		return
 	}
 	h, _ := r.Header(pos)
-	r.putSum(pos+uint64(h.SumAt()), r.sum(pos))
+	r.putSum(pos+uint64(h.SumAt()), r.sum(pos, h))
 }
 
 // clearSum zeroes the checksum of the record at pos: a dead record must not come back, even if
@@ -50,20 +51,15 @@ func (r *Ring) Plain(dst []byte, pos uint64, h record.Header) []byte {
 	return dst
 }
 
-// IsWhole reports whether the checksum of the record at pos is correct.
-func (r *Ring) IsWhole(pos uint64) bool {
-	h, ok := r.AnyHeader(pos)
-	if !ok {
-		return false
-	}
-	var buf [4]byte
+// IsWhole reports whether the checksum of the record at pos, with header h, is correct.
+func (r *Ring) IsWhole(pos uint64, h record.Header) bool {
+	var buf [record.SumSize]byte
 	b, _ := r.Read(buf[:0], pos+uint64(h.SumAt()), len(buf))
-	return binary.LittleEndian.Uint32(b) == r.sum(pos)
+	return binary.LittleEndian.Uint32(b) == r.sum(pos, h)
 }
 
-// sum returns the checksum of the record at pos.
-func (r *Ring) sum(pos uint64) uint32 {
-	h, _ := r.AnyHeader(pos)
+// sum returns the checksum of the record at pos, with header h.
+func (r *Ring) sum(pos uint64, h record.Header) uint32 {
 	at := h.SummedAt()
 	return h.Sum(r.Hash(pos+uint64(at), h.Total()-at), r.seed)
 }
@@ -81,8 +77,9 @@ func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 		r.Tail = 0
 		r.ledger.Empty()
 	}
+	held := r.Chunks()
 	for _, c := range chunks {
-		if !ok || r.Size == 0 || !r.holds(c.Ref) {
+		if !slices.Contains(held, c.Ref) {
 			r.ledger.Drop(c.Ref)
 			unused = append(unused, c.Ref)
 		}
@@ -90,7 +87,8 @@ func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 	return unused, ok
 }
 
-// place puts the chunks that contain the size bytes from tail on into their slots.
+// place puts the chunks that contain the size bytes from tail on into their slots. If there is none
+// for the first slot or the last one, that shares the chunk of the other (I15).
 func (r *Ring) place(tail, size uint64, chunks []ringfile.Chunk) bool {
 	r.Tail = tail
 	if size == 0 {
@@ -100,61 +98,31 @@ func (r *Ring) place(tail, size uint64, chunks []ringfile.Chunk) bool {
 	for _, c := range chunks {
 		bySlot[c.Slot] = c.Ref
 	}
-	need := (tail&(1<<r.shift-1)+size-1)>>r.shift + 1
-	if need > uint64(len(chunks))+1 {
+	last := (tail&(1<<r.shift-1) + size - 1) >> r.shift
+	if last > uint64(len(chunks)) {
 		return false
 	}
-	refs := make([]chunk.Ref, max(4, 1<<bits.Len64(need-1)))
-	for i := range need {
+	refs := make([]chunk.Ref, max(4, 1<<bits.Len64(last)))
+	shared := false
+	for i := range last + 1 {
 		pos := tail + i<<r.shift
 		ref, there := bySlot[r.slotOf(pos)]
-		if !there && i == need-1 {
-			ref, there = r.placeLast(pos, size <= i<<r.shift, bySlot)
+		if !there && (i == 0 || i == last) && size <= last<<r.shift { // I1
+			ref, there = bySlot[r.slotOf(tail+(last-i)<<r.shift)]
+			shared = there
+			if there && i == 0 { // the process died before the tail had left it to the head
+				r.ledger.Hold(ref, r.slotOf(pos))
+			}
 		}
 		if !there {
-			r.borrowed = false
 			return false
 		}
 		refs[pos>>r.shift&uint64(len(refs)-1)] = ref
 	}
 	r.table.Replace(refs)
 	r.circle.Store(uint32(len(refs) - 1))
-	r.mapped, r.Size = int32(need), size
+	r.mapped, r.Size, r.borrowed = int32(last+1), size, shared
 	return true
-}
-
-// placeLast returns the chunk of the head's slot if the directory has none for that slot: it is the
-// chunk that the tail has just left, or the one that the tail is still in (I15). fits reports
-// whether the head fits into the latter too (I1).
-func (r *Ring) placeLast(
-	pos uint64, fits bool, bySlot map[uint64]chunk.Ref,
-) (ref chunk.Ref, ok bool) {
-	// Slots are given up in order, so it is the first of those that remain.
-	left := r.Tail
-	for n := len(bySlot); n > 0; n-- {
-		before, there := bySlot[r.slotOf(left-1<<r.shift)]
-		if !there {
-			break
-		}
-		left, ref, ok = left-1<<r.shift, before, true
-	}
-	if ok {
-		r.ledger.Hold(ref, r.slotOf(pos))
-		return ref, true
-	}
-	ref, ok = bySlot[r.slotOf(r.Tail)]
-	r.borrowed = ok && fits
-	return ref, r.borrowed
-}
-
-// holds reports whether one of the slots holds chunk c.
-func (r *Ring) holds(c chunk.Ref) bool {
-	for i := range uint64(r.mapped) {
-		if *r.entry(r.Tail + i<<r.shift) == c {
-			return true
-		}
-	}
-	return false
 }
 
 // CutOff makes pos the head, and gives up the bytes after it: no record begins there.
@@ -182,7 +150,7 @@ func (r *Ring) ValidateFile() error {
 	for off := uint64(0); off < r.Size; {
 		pos := (r.Tail + off) & r.Mask
 		h, _ := r.Header(pos)
-		if !h.Dead && !r.IsWhole(pos) {
+		if !h.Dead && !r.IsWhole(pos, h) {
 			return fmt.Errorf("I14: the record at %d fails its checksum", pos)
 		}
 		off += uint64(h.Total())

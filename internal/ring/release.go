@@ -11,8 +11,11 @@ import (
 
 // Release gives up the n oldest bytes, and the chunks that the tail leaves.
 func (r *Ring) Release(n uint64) {
-	r.ledger.SetSpan((r.Tail+n)&r.Mask, r.Head()) // before another ring has the chunks
 	leave := ((r.Tail & (1<<r.shift - 1)) + n) >> r.shift
+	if leave > 0 && r.borrowed { // the tail leaves the chunk to the head
+		r.ledger.Hold(*r.entry(r.Tail), r.slotOf(r.Tail+uint64(r.mapped-1)<<r.shift))
+	}
+	r.ledger.SetSpan((r.Tail+n)&r.Mask, r.Head()) // before another ring has the chunks
 	for i := range leave {
 		r.drop(r.Tail + i<<r.shift)
 	}
@@ -39,7 +42,6 @@ func (r *Ring) drop(pos uint64) {
 	at := r.entry(pos)
 	if r.borrowed {
 		r.borrowed = false // the chunk is now the head's own
-		r.ledger.Hold(*at, r.slotOf(r.Tail+uint64(r.mapped-1)<<r.shift))
 	} else {
 		r.ledger.Drop(*at)
 		r.pool.Put(*at)

@@ -2,7 +2,7 @@
 // outlive the process, and manages that file. Only rings are in it: the index is made anew from
 // them.
 //
-//	head      64 KB: header; at 4 KB the span of each ring, its tail and its head
+//	head      64 KB: header, state, mark; at 4 KB the span of each ring, its tail and its head
 //	extent    a directory, a word for each chunk, and the chunks; as many as needed
 //	...
 //
@@ -31,22 +31,24 @@ const (
 	// directory are multiples of the largest page that systems have.
 	HeadSize = 64 << 10
 
-	stateAt = 1 << 10 // offset in the head: see SetState
+	// Offsets in the head. Header, state and mark are in its first 512 bytes, which a disk writes as
+	// a whole.
+	stateAt = 256
+	markAt  = 320
 	spansAt = 4 << 10
 
-	bucketSpans = 64 // bytes, a cache line: two words for each of the four rings
-	ringSpan    = 16
-	wordSize    = 8
+	spanSize = 16 // bytes of the two words of a ring
+	wordSize = 8
 )
 
 // File is the mapped file of one cache. Its lock is below that of the pool.
 type File struct {
 	head      []byte
 	chunkSize int
-	grow      func(n, ready int) ([]byte, error)
+	grow      func(n, ready int64) ([]byte, error)
 
 	mu      sync.Mutex
-	extents atomic.Pointer[[]extent]
+	extents []extent
 }
 
 // extent has the chunks of one mapping, and their directory.
@@ -57,10 +59,8 @@ type extent struct {
 
 // New returns a File with the head of a mapped file. grow makes the file n bytes longer, and
 // returns these bytes, mapped and zero. Disk space for the first ready of them is allocated.
-func New(head []byte, chunkSize int, grow func(n, ready int) ([]byte, error)) *File {
-	f := &File{head: head, chunkSize: chunkSize, grow: grow}
-	f.extents.Store(new([]extent))
-	return f
+func New(head []byte, chunkSize int, grow func(n, ready int64) ([]byte, error)) *File {
+	return &File{head: head, chunkSize: chunkSize, grow: grow}
 }
 
 // SetState notes during which boot of the machine the file is in use, and whether it was closed
@@ -88,42 +88,41 @@ func stateOf(boot uint64, clean bool) uint64 {
 func (f *File) stateWord() *atomic.Uint64 { return &words(f.head[stateAt:], 1)[0] }
 
 // extentSizes returns the bytes of an extent of n chunks, and of its directory.
-func (f *File) extentSizes(n int) (directory, all int) {
-	directory = wholePages(wordSize * (n + 1))
-	return directory, directory + wholePages(n*f.chunkSize)
+func (f *File) extentSizes(n uint64) (directory, all int64) {
+	directory = wholePages(wordSize * (int64(n) + 1))
+	return directory, directory + wholePages(int64(n)*int64(f.chunkSize))
 }
 
 // wholePages returns n rounded up to the largest page that systems have, since mappings begin at a
 // page.
-func wholePages[N int | int64](n N) N { return (n + HeadSize - 1) / HeadSize * HeadSize }
+func wholePages(n int64) int64 { return (n + HeadSize - 1) / HeadSize * HeadSize }
 
 // Map adds an extent of n bytes of chunks to the file, and returns these bytes. Disk space for the
 // first ready of them is allocated.
 func (f *File) Map(n, ready int) ([]byte, error) {
-	count := n / f.chunkSize
+	count := uint64(n / f.chunkSize)
 	directory, all := f.extentSizes(count)
 	whole := all
 	if ready < n {
-		whole = directory + ready
+		whole = directory + int64(ready)
 	}
 	b, err := f.grow(all, whole)
 	if err != nil {
 		return nil, err
 	}
 	// The count is stored last: only with it, the bytes are an extent.
-	words(b, 1)[0].Store(withCheck(uint64(count), 0))
-	return f.add(b, count).chunks, nil
+	words(b, 1)[0].Store(withCheck(count, 0))
+	return f.add(b), nil
 }
 
-// ExtentSize returns the length of the extent that begins with b, or 0 if b is not the beginning of
-// one.
-func (f *File) ExtentSize(b []byte) int64 {
+// chunksOf returns the number of chunks of the extent that begins with b, or 0 if b is not the
+// beginning of one.
+func chunksOf(b []byte) uint64 {
 	count, ok := checked(words(b, 1)[0].Load(), 0)
-	if !ok || count == 0 {
+	if !ok {
 		return 0
 	}
-	chunks := int64(count)
-	return wholePages(wordSize*(chunks+1)) + wholePages(chunks*int64(f.chunkSize))
+	return count
 }
 
 // inUse reports whether the word of chunk i in a directory says that a ring holds it.
@@ -132,20 +131,16 @@ func inUse(word *atomic.Uint64, i int) (entry uint64, ok bool) {
 	return entry, ok && entry>>slotBits != 0
 }
 
-// Adopt adds an extent that was in the file before, of which b are all bytes.
-func (f *File) Adopt(b []byte) {
-	count, _ := checked(words(b, 1)[0].Load(), 0)
-	f.add(b, int(count))
-}
-
-func (f *File) add(b []byte, count int) extent {
+// add adds an extent, of which b are all bytes, and returns those of its chunks.
+func (f *File) add(b []byte) []byte {
+	count := chunksOf(b)
 	directory, _ := f.extentSizes(count)
-	added := extent{directory: words(b, count+1)[1:], chunks: b[directory:][:count*f.chunkSize]}
+	added := extent{directory: words(b, int(count)+1)[1:],
+		chunks: b[directory:][:int(count)*f.chunkSize]}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := append(append([]extent{}, *f.extents.Load()...), added)
-	f.extents.Store(&all)
-	return added
+	f.extents = append(f.extents, added)
+	return added.chunks
 }
 
 // Chunk is a chunk that a ring held when the process ended.
@@ -158,7 +153,7 @@ type Chunk struct {
 // those that no ring holds.
 func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 	held = map[uint64][]Chunk{}
-	for _, r := range *f.extents.Load() {
+	for _, r := range f.extents {
 		for i := range r.directory {
 			ref := chunk.RefOf(r.chunks[i*f.chunkSize:][:f.chunkSize])
 			entry, ok := inUse(&r.directory[i], i)
@@ -175,14 +170,16 @@ func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 }
 
 // slotBits is the number of bits of a slot in a directory's word; above them is the ring's number,
-// from 1 on. With 36 bits of a position, chunks of 2 KB have slots of 25 bits, and of the smallest
+// from 1 on: 12 bits for the rings of 516 buckets. With 36 bits of a position, chunks of 2 KB have slots of 25 bits, and of the smallest
 // that tests use of 30.
 const slotBits = 30
 
 // entry returns the directory's word of a chunk, and its salt.
 func (f *File) entry(c chunk.Ref) (word *atomic.Uint64, salt uint64) {
 	at := uintptr(c.Pointer())
-	for _, r := range *f.extents.Load() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.extents {
 		first := chunk.RefOf(r.chunks)
 		if d := at - uintptr(first.Pointer()); d < uintptr(len(r.chunks)) {
 			i := d / uintptr(f.chunkSize)
@@ -202,21 +199,9 @@ type Ledger struct {
 
 // Ledger returns the Ledger of a ring, one of the four of its bucket.
 func (f *File) Ledger(bucket, ring int) *Ledger {
-	at := spansAt + bucket*bucketSpans + ring*ringSpan
-	return &Ledger{file: f, id: ringID(bucket, ring), span: words(f.head[at:], 2)}
+	i := 4*bucket + ring
+	return &Ledger{file: f, id: uint64(i) + 1, span: words(f.head[spansAt+i*spanSize:], 2)}
 }
-
-// ringID returns the number of a ring. Rings of cold parts have numbers above all others.
-func ringID(bucket, ring int) uint64 {
-	id := uint64(2*bucket+ring) + 1
-	if ring >= 2 {
-		id += coldIDs - 2
-	}
-	return id
-}
-
-// coldIDs is how many numbers are reserved for rings outside the cold part.
-const coldIDs = 1 << 11
 
 // ID returns the number of the ring.
 func (l *Ledger) ID() uint64 { return l.id }
@@ -233,8 +218,7 @@ func (l *Ledger) SetSpan(tail, head uint64) {
 // valid.
 func (l *Ledger) Empty() {
 	l.span[1].Store(0)
-	l.set(0, 0)
-	l.set(1, 0)
+	l.SetSpan(0, 0)
 }
 
 // SetHead is SetSpan for a ring whose tail stays.
@@ -274,12 +258,6 @@ func (l *Ledger) Drop(c chunk.Ref) {
 		word, _ := l.file.entry(c)
 		word.Store(0)
 	}
-}
-
-// Free notes that no ring has chunk c.
-func (f *File) Free(c chunk.Ref) {
-	word, _ := f.entry(c)
-	word.Store(0)
 }
 
 // Holds reports whether the ring has chunk c in a slot.

@@ -13,11 +13,5 @@ func keepInPlace(disk) {}
 // punch returns an error: holes are not made on these systems.
 func punch(int, int64, int64) error { return errors.ErrUnsupported }
 
-// mostRuns is not called.
-func mostRuns() int64 { return 0 }
-
 // preallocate returns an error: the caller has to write the bytes.
 func preallocate(int, int64, int64) error { return errors.ErrUnsupported }
-
-// ownsBlocks returns false twice: these systems do not tell.
-func ownsBlocks(int, int64, int64) (owns, known bool) { return false, false }

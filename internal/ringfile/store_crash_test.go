@@ -119,10 +119,10 @@ func (c *crashes) open(image []byte) {
 		return
 	}
 	c.whole++
-	require.NotEmpty(c.t, *f.Rings.extents.Load())
+	require.NotEmpty(c.t, f.Rings.extents)
 	value := f.value()
 	require.Contains(c.t, c.closed, value)
-	for _, e := range *f.Rings.extents.Load() {
+	for _, e := range f.Rings.extents {
 		require.Equal(c.t, bytes.Repeat([]byte{value}, len(e.chunks)), e.chunks, "of two times")
 	}
 }
@@ -144,11 +144,11 @@ func freshHeader() Header {
 }
 
 // value returns the byte that fill has written.
-func (f *Store) value() byte { return (*f.Rings.extents.Load())[0].chunks[0] }
+func (f *Store) value() byte { return f.Rings.extents[0].chunks[0] }
 
 // fill writes a byte to all chunks.
 func (f *Store) fill(value byte) {
-	for _, e := range *f.Rings.extents.Load() {
+	for _, e := range f.Rings.extents {
 		for i := range e.chunks {
 			e.chunks[i] = value
 		}

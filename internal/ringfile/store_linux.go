@@ -3,11 +3,6 @@ package ringfile
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
-	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,64 +43,6 @@ func isNoSpace(err error) bool {
 // punch turns a range of a file into a hole.
 func punch(fd int, off, n int64) error {
 	return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
-}
-
-// mostRuns returns how many runs of hidden chunks there may be. Each splits a mapping and so adds
-// two, so that at most half of the mappings that a process may have are used.
-var mostRuns = sync.OnceValue(func() int64 {
-	most := int64(65530) // the default of Linux
-	if b, err := os.ReadFile("/proc/sys/vm/max_map_count"); err == nil {
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
-			most = n
-		}
-	}
-	return most / 4
-})
-
-// fiemap and fiemapExtent are struct fiemap and struct fiemap_extent of linux/fiemap.h, which the
-// unix package does not have.
-type fiemap struct {
-	start, length      uint64
-	_, mapped, most, _ uint32
-	extents            [64]fiemapExtent
-}
-
-type fiemapExtent struct {
-	logical, _, length uint64
-	_                  [2]uint64
-	flags              uint32
-	_                  [3]uint32
-}
-
-const (
-	fsIOCFiemap    = 0xc020660b // FS_IOC_FIEMAP
-	extentIsShared = 0x2000     // FIEMAP_EXTENT_SHARED
-)
-
-// ownsBlocks reports whether all of the n bytes of a file from off on have disk space that they
-// share with no other file. known is false if the file system cannot tell.
-func ownsBlocks(fd int, off, n int64) (owns, known bool) {
-	for end := off + n; off < end; {
-		m := fiemap{start: uint64(off), length: uint64(end - off)}
-		m.most = uint32(len(m.extents))
-		// Sound: the kernel writes no more extents than there are, and only during the call.
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL,
-			uintptr(fd), fsIOCFiemap, uintptr(unsafe.Pointer(&m)))
-		if errno != 0 {
-			return false, false
-		}
-		extents := m.extents[:m.mapped]
-		for _, e := range extents {
-			if e.logical > uint64(off) || e.flags&extentIsShared != 0 {
-				return false, true
-			}
-			off = int64(e.logical + e.length)
-		}
-		if len(extents) == 0 { // a hole up to the end
-			return false, true
-		}
-	}
-	return true, true
 }
 
 // noCopyOnWrite is FS_NOCOW_FL, which the unix package does not have.

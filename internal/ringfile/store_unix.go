@@ -3,15 +3,13 @@
 package ringfile
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -68,23 +66,39 @@ func open(file disk, boot uint64, fresh func() Header) (*Store, Header, error) {
 	return f, h, nil
 }
 
-// read takes the file's lock and reads its header.
+// read takes the file's lock and reads its header. It returns an error if another process has the
+// lock, or if the contents are not those of a ring file. What a process or a machine that died may
+// have left is the beginning of a head, or one that is blank: the file grows only once its head is
+// on the disk.
 func (f *Store) read(fresh func() Header) (h Header, err error) {
-	if err := f.lock(); err != nil {
-		return h, err
+	if err := osfile.Lock(f.file); errors.Is(err, osfile.ErrLocked) {
+		return h, fmt.Errorf("%w: %w", ErrInUse, err)
+	} else if err != nil {
+		return h, fmt.Errorf("lock: %w", err)
 	}
 	info, err := f.file.Stat()
 	if err != nil {
 		return h, err
 	}
-	wanted := fresh()
-	if f.size = info.Size(); f.size >= HeadSize {
-		h, err = f.readOld(wanted.Program)
-		if err == nil || !errors.Is(err, ErrNew) {
-			return h, err
-		}
-	} else if err := f.refuseForeign(f.size); err != nil {
+	f.size = info.Size()
+	head := make([]byte, HeadSize)
+	n := min(f.size, HeadSize)
+	if _, err := f.file.ReadAt(head[:n], 0); err != nil {
 		return h, err
+	}
+	wanted := fresh()
+	h, err = ReadHeader(head[:n])
+	switch {
+	case errors.Is(err, errBlank) && f.size > HeadSize:
+		return h, ErrForeign
+	case errors.Is(err, errBlank):
+	case err != nil && !errors.Is(err, errDamaged):
+		return h, err
+	case err == nil && n == HeadSize && h.Program == wanted.Program &&
+		New(head, int(h.ChunkSize), nil).IsSound(f.boot):
+		return h, nil
+	default:
+		f.Discarded = true
 	}
 	f.IsNew = true
 	return wanted, nil
@@ -116,140 +130,9 @@ func (f *Store) Use(h *Header) error {
 	return err
 }
 
-// lock takes the file's lock. It returns an error if another process has the lock.
-func (f *Store) lock() error {
-	err := osfile.Lock(f.file)
-	if errors.Is(err, osfile.ErrLocked) {
-		return fmt.Errorf("%w: %w", ErrInUse, err)
-	}
-	if err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
-	return nil
-}
-
-// refuseForeign returns an error if a file that is shorter than a head has contents, unless they
-// are what remains of a ring file whose process or machine died while it was created.
-func (f *Store) refuseForeign(size int64) error {
-	head := make([]byte, HeadSize)
-	if _, err := f.file.ReadAt(head[:size], 0); err != nil {
-		return err
-	}
-	if isBlank(head) || size < headerSize && isBegun(head[:size]) {
-		return nil
-	}
-	_, err := ReadHeader(head)
-	if errors.Is(err, ErrNew) {
-		return ErrForeign
-	}
-	if errors.Is(err, ErrDamaged) {
-		return nil
-	}
-	return err
-}
-
-// readOld reads the header of an existing file. It returns an error that is ErrNew if the contents
-// cannot be used, for example because they are of another version of the program.
-func (f *Store) readOld(program uint64) (h Header, err error) {
-	b := make([]byte, HeadSize)
-	if _, err := f.file.ReadAt(b, 0); err != nil {
-		return h, err
-	}
-	h, err = ReadHeader(b)
-	switch {
-	case errors.Is(err, ErrNew) && isBlank(b):
-		return h, f.refuseContents(f.size)
-	case errors.Is(err, ErrNew):
-		return h, ErrForeign // it has contents, but no header
-	case err != nil && !errors.Is(err, ErrDamaged):
-		return h, err
-	}
-	isOurs := err == nil && h.Program == program
-	if !isOurs || !New(b, int(h.ChunkSize), nil).IsSound(f.boot) {
-		f.Discarded = true
-		return h, ErrNew
-	}
-	return h, nil
-}
-
-// resume maps an existing file.
-func (f *Store) resume(h *Header) error {
-	if err := f.adopt(h, f.size); err != nil {
-		return err
-	}
-	// The state on the disk must no longer say closed when the system begins to write pages back.
-	f.Rings.SetState(f.boot, false)
-	if err := f.flush(f.maps[:1]); err != nil {
-		return err
-	}
-	return f.file.Truncate(f.size)
-}
-
-// adopt maps the head and the extents of a file of that size. It allocates disk space for holes in
-// the parts in use, as in a copy made without zeros: a write to a hole is a signal if the disk is
-// full by then. If the disk is full now, the file ends before the extent with the hole. Chunks that
-// are free become holes, and get disk space when they are used.
-func (f *Store) adopt(h *Header, size int64) error {
-	f.holes.init(f.file, h.ChunkSize, size)
-	extents, err := f.readExtents(int(h.ChunkSize), size)
-	if err != nil {
-		return err
-	}
-	if err := f.mend(0, HeadSize); err != nil {
-		return fmt.Errorf("%w: %w", ErrSpace, err)
-	}
-	head, err := f.mapAt(0, HeadSize)
-	if err != nil {
-		return err
-	}
-	f.Rings = New(head, int(h.ChunkSize), f.grow)
-	f.Last = f.Rings.lastMark(f.boot)
-	f.size = HeadSize
-	for _, x := range extents {
-		if f.mendAll(x.used) != nil {
-			break
-		}
-		extent, err := f.mapAt(f.size, x.n)
-		if err != nil {
-			return err
-		}
-		f.Rings.Adopt(extent)
-		f.size += x.n
-	}
-	return nil
-}
-
-// refuseContents examines a file with a blank head. It returns ErrNew if the rest is blank too, or
-// begins with the count of an extent, and ErrForeign if it may be a file of another program. (The
-// head is on the disk before a file grows, so a ring file with a blank head has nothing else in
-// it.)
-func (f *Store) refuseContents(size int64) error {
-	if size > HeadSize+wordSize {
-		word := make([]byte, wordSize)
-		if _, err := f.file.ReadAt(word, HeadSize); err != nil {
-			return err
-		}
-		if _, ok := checked(binary.NativeEndian.Uint64(word), 0); ok {
-			return ErrNew
-		}
-	}
-	b := make([]byte, 1<<20)
-	for off := int64(HeadSize); off < size; off += int64(len(b)) {
-		n, err := f.file.ReadAt(b[:min(int64(len(b)), size-off)], off)
-		if err != nil {
-			return err
-		}
-		if !isZero(b[:n]) {
-			return ErrForeign
-		}
-	}
-	return ErrNew
-}
-
 // begin makes the file an empty ring file with header h. It writes the head to the disk before the
 // file grows, because a greater length may reach the disk before any other bytes do.
 func (f *Store) begin(h *Header) error {
-	f.unmap()
 	if err := f.file.Truncate(0); err != nil {
 		return err
 	}
@@ -258,7 +141,7 @@ func (f *Store) begin(h *Header) error {
 	b := make([]byte, HeadSize)
 	New(b, int(h.ChunkSize), nil).SetState(f.boot, false)
 	h.Put(b)
-	err := allocate(f.file, 0, HeadSize)
+	err := f.extend(HeadSize, HeadSize)
 	if err == nil {
 		_, err = f.file.WriteAt(b, 0)
 	}
@@ -269,81 +152,157 @@ func (f *Store) begin(h *Header) error {
 		_ = f.file.Truncate(0)
 		return fmt.Errorf("%w: %w", ErrSpace, err)
 	}
-	head, err := f.mapAt(0, HeadSize)
-	if err != nil {
-		return err
-	}
-	f.size = HeadSize
-	f.Rings = New(head, int(h.ChunkSize), f.grow)
-	f.holes.init(f.file, h.ChunkSize, f.size)
-	return nil
+	return f.mapHead(h, HeadSize)
 }
 
-// grow makes the file n bytes longer, and maps these bytes. It allocates disk space for the first
-// ready of them, so that a full disk is an error here and not a signal later.
-func (f *Store) grow(n, ready int) ([]byte, error) {
+// mapHead maps the head of the file, which has that size.
+func (f *Store) mapHead(h *Header, size int64) error {
+	f.size = 0
+	f.holes.init(f.file, h.ChunkSize, size)
+	head, err := f.mapNext(HeadSize)
+	if err == nil {
+		f.Rings = New(head, int(h.ChunkSize), f.grow)
+	}
+	return err
+}
+
+// resume maps an existing file. It allocates disk space for holes in the parts in use, as in a copy
+// made without zeros: a write to a hole is a signal if the disk is full by then. If the disk is
+// full now, the file ends before the extent with the hole.
+func (f *Store) resume(h *Header) error {
+	size := f.size
+	if err := f.mend(0, HeadSize); err != nil {
+		return fmt.Errorf("%w: %w", ErrSpace, err)
+	}
+	if err := f.mapHead(h, size); err != nil {
+		return err
+	}
+	f.Last = f.Rings.lastMark(f.boot)
+	for {
+		n, err := f.mendExtent(size)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		b, err := f.mapNext(n)
+		if err != nil {
+			return err
+		}
+		f.Rings.add(b)
+	}
+	// The state on the disk must no longer say closed when the system begins to write pages back.
+	f.Rings.SetState(f.boot, false)
+	if err := f.flush(f.maps[:1]); err != nil {
+		return err
+	}
+	return f.file.Truncate(f.size)
+}
+
+// mendExtent returns the length of the next extent of a file of the given size, or 0 if there is
+// none: the process died while it was made, or the disk is full and there are holes in it. Chunks
+// that are free become holes, and get disk space when they are used. The file is read without
+// mapping it: on a tmpfs, even a read of mapped bytes fills holes.
+func (f *Store) mendExtent(size int64) (n int64, err error) {
+	if size-f.size < HeadSize {
+		return 0, nil
+	}
+	b := make([]byte, HeadSize)
+	if _, err := f.file.ReadAt(b, f.size); err != nil {
+		return 0, err
+	}
+	count := chunksOf(b)
+	directory, n := f.Rings.extentSizes(count)
+	if count == 0 || n > size-f.size {
+		return 0, nil
+	}
+	b = make([]byte, directory)
+	if _, err := f.file.ReadAt(b, f.size); err != nil {
+		return 0, err
+	}
+	if f.mend(f.size, directory) != nil {
+		return 0, nil
+	}
+	used := func(i uint64) bool {
+		_, ok := inUse(&words(b, int(count)+1)[i+1], int(i))
+		return ok || !f.holes.possible
+	}
+	off, end := f.size+directory, f.size+n
+	for i := uint64(0); i < count; {
+		from, isUsed := i, used(i)
+		for i < count && used(i) == isUsed {
+			i++
+		}
+		n := int64(i-from) * int64(f.Rings.chunkSize)
+		if i == count {
+			n = end - off
+		}
+		if !isUsed {
+			_ = punch(int(f.file.Fd()), off, n) // after an error, the part keeps its disk space
+		} else if f.mend(off, n) != nil {
+			return 0, nil
+		}
+		off += n
+	}
+	return n, nil
+}
+
+// grow makes the file n bytes longer, and maps these bytes. Disk space for the first ready of them
+// is allocated, so that a full disk is an error here and not a signal later.
+func (f *Store) grow(n, ready int64) (b []byte, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return nil, os.ErrClosed
 	}
-	// Addresses come first: without them, allocating disk space would be a waste.
-	b, err := reserve(int64(n))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSpace, err)
-	}
-	if err = allocate(f.file, f.size, int64(ready)); err == nil && ready < n {
-		err = lengthen(f.file, f.size+int64(n))
-	}
-	if err == nil {
-		err = f.mapOver(b, f.size)
+	if err = f.extend(n, ready); err == nil {
+		b, err = f.mapNext(n)
 	}
 	if err != nil {
-		_ = unix.Munmap(b)
 		_ = f.file.Truncate(f.size)
 		return nil, fmt.Errorf("%w: %w", ErrSpace, err)
 	}
-	f.size += int64(n)
 	return b, nil
 }
 
-// mapAt maps n bytes of the file.
-func (f *Store) mapAt(off, n int64) ([]byte, error) {
-	b, err := reserve(n)
-	if err != nil {
-		return nil, err
+// extend makes the file n bytes longer. Disk space for the first ready of them is allocated, and
+// the rest is a hole.
+func (f *Store) extend(n, ready int64) error {
+	// An attempt to make a file longer than the process may would raise a signal.
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(f.size+n) > uint64(limit.Cur) {
+		return unix.EFBIG
 	}
-	if err := f.mapOver(b, off); err != nil {
-		_ = unix.Munmap(b)
-		return nil, err
+	if err := allocate(f.file, f.size, ready); err != nil || ready == n {
+		return err
 	}
-	return b, nil
+	return f.file.Truncate(f.size + n)
 }
 
-// reserve returns n bytes of address space for mapOver.
-func reserve(n int64) ([]byte, error) {
+// mapNext maps the n bytes of the file after those that are mapped.
+func (f *Store) mapNext(n int64) ([]byte, error) {
 	if int64(int(n)) != n {
 		return nil, unix.ENOMEM
 	}
-	return unix.Mmap(-1, 0, int(n), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	b, err := unix.Mmap(int(f.file.Fd()), f.size, int(n), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	f.size += n
+	f.maps = append(f.maps, b)
+	preventReadAhead(b)
+	return b, nil
 }
 
-// mapOver maps the bytes of the file from off on in place of b.
-func (f *Store) mapOver(b []byte, off int64) error {
-	// Sound: the pages are those of b, which nobody else knows yet.
-	err := mapFile(f.file, off, b)
-	if err == nil {
-		f.maps = append(f.maps, b)
-	}
-	return err
-}
+// preventReadAhead prevents read-ahead of mapped bytes, which would use large folios: if a folio
+// covers a hole, a write to another of its pages fills the hole.
+func preventReadAhead(b []byte) { _ = unix.Madvise(b, unix.MADV_RANDOM) }
 
 // allocate allocates disk space for the n bytes of the file from off on, which are after its end,
 // or whose contents are not needed.
 func allocate(file disk, off, n int64) error {
-	if err := checkLength(off + n); err != nil {
-		return err
-	}
 	// Without this check, a range that does not fit would fill the disk before it fails.
 	if !mayFit(int(file.Fd()), n) {
 		return unix.ENOSPC
@@ -364,53 +323,28 @@ func allocate(file disk, off, n int64) error {
 }
 
 // mend allocates disk space for those of the n bytes of the file from off on that are in holes, or
-// share their space with another file. If the disk is full, that is an error only if there are such
-// bytes.
+// share their space with another file. If the system cannot do that, blocks that may be holes are
+// written. If the disk is full, all are: that succeeds where they have space of their own.
 func (f *Store) mend(off, n int64) error {
-	fd := int(f.file.Fd())
-	err := preallocate(fd, off, n)
-	if err == nil || f.ownsBlocks(off, n) {
+	err := preallocate(int(f.file.Fd()), off, n)
+	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	b := make([]byte, 4096)
+	const smallest = 512 // bytes of a block: ext2 has blocks of 1,024
+	isFull := !errors.Is(err, errors.ErrUnsupported)
+	b, zeros := make([]byte, 4096), make([]byte, smallest)
 	for end := off + n; off < end; off += int64(len(b)) {
+		b = b[:min(int64(len(b)), end-off)]
 		if _, err := f.file.ReadAt(b, off); err != nil {
 			return err
 		}
-		if !mayHaveHole(b) {
-			continue
-		}
-		if _, err := f.file.WriteAt(b, off); err != nil {
-			return err
+		if isFull || bytes.Contains(b, zeros) {
+			if _, err := f.file.WriteAt(b, off); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// mayHaveHole reports whether one of the blocks of a file system that b covers may be a hole.
-func mayHaveHole(b []byte) bool {
-	const smallest = 512 // bytes of a block: ext2 has blocks of 1,024
-	for block := range slices.Chunk(b, smallest) {
-		if isZero(block) {
-			return true
-		}
-	}
-	return false
-}
-
-// ownsBlocks reports whether the n bytes of the file from off on have disk space of their own. If
-// the file system cannot tell, it returns whether the file takes at least as many bytes on the disk
-// as it is long, not counting the chunks that were free when it was opened.
-func (f *Store) ownsBlocks(off, n int64) bool {
-	if owns, known := ownsBlocks(int(f.file.Fd()), off, n); known {
-		return owns
-	}
-	var stat unix.Stat_t
-	return unix.Fstat(int(f.file.Fd()), &stat) == nil &&
-		int64(stat.Blocks)*512 >= int64(stat.Size)-f.holes.free
 }
 
 // flush writes the bytes of maps to the disk. Sync is needed on systems on which Msync leaves them
@@ -431,7 +365,7 @@ func (f *Store) Close(at Mark) error {
 	if f.file == nil {
 		return nil
 	}
-	f.Rings.SetClosed(at)
+	f.Rings.SetMark(at)
 	err := f.flush(f.maps)
 	if err == nil {
 		f.Rings.SetState(f.boot, true)
@@ -439,16 +373,9 @@ func (f *Store) Close(at Mark) error {
 	}
 	errs := []error{err}
 	for _, b := range f.maps {
-		// Sound: the pages are those of b, which is ours, and stay mapped throughout.
-		_, err := unix.MmapPtr(-1, 0, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)),
-			unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED)
-		errs = append(errs, err)
+		errs = append(errs, hide(b, unix.PROT_READ|unix.PROT_WRITE))
 	}
-	f.holes.forget()
-	osfile.Unlock(f.file)
-	errs = append(errs, f.file.Close())
-	f.file = nil
-	if err = errors.Join(errs...); err != nil {
+	if err = errors.Join(append(errs, f.end())...); err != nil {
 		return fmt.Errorf("close ring file: %w", err)
 	}
 	return nil
@@ -459,18 +386,20 @@ func (f *Store) Close(at Mark) error {
 func (f *Store) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.unmap()
-	if f.file != nil {
-		osfile.Unlock(f.file)
-		_ = f.file.Close()
-		f.file = nil
-	}
-}
-
-func (f *Store) unmap() {
 	for _, b := range f.maps {
 		_ = unix.Munmap(b)
 	}
 	f.maps = nil
+	if f.file != nil {
+		_ = f.end()
+	}
+}
+
+// end closes the file, of which nothing is mapped any more.
+func (f *Store) end() error {
 	f.holes.forget()
+	osfile.Unlock(f.file)
+	err := f.file.Close()
+	f.file = nil
+	return err
 }

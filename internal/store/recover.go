@@ -30,25 +30,25 @@ func (b *Store) inFile(n int) {
 	}
 }
 
-// Recovery brings back what a bucket's rings have in a file.
-type Recovery struct{ of *Store }
-
-// Recovery returns that of the bucket.
-func (b *Store) Recovery() Recovery { return Recovery{b} }
-
 // AdoptChunks is the first of three calls that bring a bucket back: it takes from chunks those that
 // the bucket's rings held when the file was left. It returns how many they hold now, and the chunks
 // that they do not use: all of the cold part, if the cache has none any more.
-func (rv Recovery) AdoptChunks(
+func (b *Store) AdoptChunks(
 	chunks map[uint64][]ringfile.Chunk,
 ) (held int, unused []chunk.Ref) {
-	b := rv.of
-	for in := range policy.Rings {
+	for in := range policy.Ring(policy.Rings) {
 		l := b.Shared.File.Rings.Ledger(int(b.Number), int(in))
-		of := chunks[l.ID()]
-		delete(chunks, l.ID())
-		left, ok := b.adopt(policy.Ring(in), l, of)
-		if !ok {
+		of, left, ok := chunks[l.ID()], []chunk.Ref(nil), true
+		if in < b.inUse() {
+			left, ok = b.Ring(in).Restore(of)
+		} else {
+			l.Empty()
+			for _, ch := range of {
+				l.Drop(ch.Ref)
+				left, ok = append(left, ch.Ref), false
+			}
+		}
+		if !ok { // records are lost
 			b.Shared.Recovered.Discarded.Add(1)
 		}
 		held += len(of) - len(left)
@@ -57,27 +57,11 @@ func (rv Recovery) AdoptChunks(
 	return held, unused
 }
 
-// adopt gives a ring its chunks, and returns those that it does not use. It reports false if
-// records are lost.
-func (b *Store) adopt(
-	in policy.Ring, l *ringfile.Ledger, of []ringfile.Chunk,
-) (unused []chunk.Ref, ok bool) {
-	if in < b.inUse() {
-		return b.Ring(in).Restore(of)
-	}
-	for _, ch := range of {
-		l.Drop(ch.Ref)
-		unused = append(unused, ch.Ref)
-	}
-	l.Empty()
-	return unused, len(of) == 0
-}
-
-// Enter is the second: it enters the records of the rings into the index. If timed is false, the
-// time since they were written is unknown, and those that may have expired are dropped.
+// EnterRecords is the second: it enters the records of the rings into the index. If timed is false,
+// the time since they were written is unknown, and those that may have expired are dropped.
 // Shared.Recovered counts what it finds.
-func (rv Recovery) Enter(timed bool) {
-	b, rec := rv.of, recovery{timed: timed}
+func (b *Store) EnterRecords(timed bool) {
+	var key []byte // a buffer
 	b.sizeIndex()
 	for _, in := range oldestFirst {
 		if in >= b.inUse() {
@@ -88,7 +72,7 @@ func (rv Recovery) Enter(timed bool) {
 			b.Shared.File.ReadAhead(c)
 		}
 		if !b.each(in, &at, 0, func(pos uint64, hd record.Header) bool {
-			b.recoverRecord(&rec, in, pos, hd)
+			key = b.recoverRecord(key, timed, in, pos, hd)
 			return true
 		}) { // without its length, the next record cannot be found
 			b.Shared.Recovered.Discarded.Add(1)
@@ -128,36 +112,37 @@ func (b *Store) sizeIndex() {
 // Settle is the third, when all buckets have done the second: it sets the limits of the cold part,
 // else the first Set would find no room in it, and in a FIFO cache it moves what another policy has
 // left in small to main.
-func (rv Recovery) Settle() {
-	b := rv.of
+func (b *Store) Settle() {
 	b.shapeCold()
 	if b.policy.Kind == policy.FIFO {
 		b.emptySmall() // the cold part has room for what that drops
 	}
 }
 
-// recovery is the state of the recovery of a bucket's records.
-type recovery struct {
-	timed bool   // expiries are valid: the clock continues
-	key   []byte // a buffer
-}
-
-// recoverRecord enters the record at pos of a ring, unless it is dead, torn or
-// expired.
+// recoverRecord enters the record at pos of a ring, unless it is dead, torn or expired. There may be
+// an older one of the same key if the process died while it moved the record: that is dropped. key
+// is a buffer, which it returns.
 func (b *Store) recoverRecord(
-	rec *recovery, in policy.Ring, pos uint64, hd record.Header,
-) {
+	key []byte, timed bool, in policy.Ring, pos uint64, hd record.Header,
+) []byte {
 	r := b.Ring(in)
 	if hd.Dead {
 		r.DeadBytes += hd.Total()
-		return
+		return key
 	}
-	if hd.Deadlines != record.Timeless {
-		b.noteExpiry(math.MaxUint32) // the record has room for an expiry, even if it has none
-	}
-	rec.key, _ = r.Read(rec.key[:0], pos+uint64(hd.Size), hd.KeyLen)
-	key := rec.key
+	key, _ = r.Read(key[:0], pos+uint64(hd.Size), hd.KeyLen)
 	h := b.Shared.HashOf(key, hd.Kind)
+	switch {
+	case !r.IsWhole(pos, hd), hd.Kind&record.Spaced != 0 && hd.KeyLen < generation.Size,
+		hd.Kind.Base() == record.Packed && !b.canUnpack(in, pos, hd),
+		!timed && hd.Expiry != 0 && hd.Expiry != clock.Never:
+		b.Shared.Recovered.Discarded.Add(1)
+		fallthrough
+	case b.Shared.Expired(hd.Expiry), b.Index.Empty(): // the latter if there is no memory
+		r.Kill(pos)
+		r.DeadBytes += hd.Total()
+		return key
+	}
 	r.Count(1, hd.Total(), hd.Deadlines != record.Timeless)
 	b.countKind(hd.Kind, 1)
 	if g, ok := b.generationAt(r, pos, hd); ok {
@@ -168,25 +153,22 @@ func (b *Store) recoverRecord(
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(1)
 	}
-	b.noteExpiry(hd.Expiry)
-	switch {
-	case !r.IsWhole(pos), hd.Kind&record.Spaced != 0 && hd.KeyLen < generation.Size,
-		hd.Kind.Base() == record.Packed && !b.canUnpack(in, pos, hd):
-		b.kill(r, pos, hd, h, Unreported)
-		b.Shared.Recovered.Discarded.Add(1)
-	case !rec.timed && hd.Expiry != 0 && hd.Expiry != clock.Never:
-		b.kill(r, pos, hd, h, Unreported)
-		b.Shared.Recovered.Discarded.Add(1)
-	case b.Shared.Expired(hd.Expiry):
-		b.kill(r, pos, hd, h, Unreported)
-	default:
-		b.limitIdle(r, pos, hd)
-		b.recoverSlot(in, pos, hd, key, h)
-		if hd.Kind == record.Internal && hd.ValueLen == generation.Size {
-			g := b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen))
-			b.Shared.Recovered.Spaces.note(string(key[generation.Size:]), g)
-		}
+	if hd.Deadlines != record.Timeless {
+		b.noteExpiry(math.MaxUint32) // the record has room for an expiry, even if it has none
 	}
+	b.noteExpiry(hd.Expiry)
+	b.limitIdle(r, pos, hd)
+	var f Found
+	if b.findCounting(&f, key, h) {
+		b.kill(f.Ring, f.Pos, f.Header, h, Unreported)
+		f.dead = true
+	}
+	b.enter(&f, index.Slot(h, in, pos), h)
+	if hd.Kind.Base() == record.Internal && hd.ValueLen == generation.Size {
+		g := b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen))
+		b.Shared.Recovered.Spaces.note(string(key[generation.Size:]), g)
+	}
+	return key
 }
 
 // canUnpack reports whether a packed record that is whole can be unpacked.
@@ -198,23 +180,6 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	from := pos + uint64(hd.Size+hd.KeyLen)
 	packed, _ := b.Ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
 	return b.Shared.Compression.Recovers(packed)
-}
-
-// recoverSlot enters the live record at pos of a ring into the index. There may be another one of
-// the same key if the process died while it moved the record: the older one is dropped.
-func (b *Store) recoverSlot(
-	in policy.Ring, pos uint64, hd record.Header, key []byte, h uint64,
-) {
-	if b.Index.Empty() { // no memory
-		b.kill(b.Ring(in), pos, hd, h, Unreported)
-		return
-	}
-	var f Found
-	if b.findCounting(&f, key, h) {
-		b.kill(f.Ring, f.Pos, f.Header, h, Unreported)
-		f.dead = true
-	}
-	b.enter(&f, index.Slot(h, in, pos), h)
 }
 
 // Restore does for a record of a snapshot what nearly always suffices: it appends the record as it

@@ -174,8 +174,9 @@ func TestFile_ColdPart(t *testing.T) {
 		"deleted": func(dict string) { require.NoError(t, os.Remove(dict)) },
 		"damaged": func(dict string) { require.NoError(t, os.Truncate(dict, 12)) },
 		"another": func(dict string) {
-			_, dicts, err := dictfile.Read(dict)
+			dicts, ok, err := dictfile.Read(dict, ringtest.FlateCompressor{}.ID())
 			require.NoError(t, err)
+			require.True(t, ok)
 			require.NoError(t, dictfile.Write(dict, "another", dicts))
 		},
 	} {
