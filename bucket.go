@@ -132,7 +132,7 @@ func (b *bucket) read(
 	if mode&touching != 0 && b.Touches {
 		index.Raise(f.Group.At(f.I), f.Slot)
 	}
-	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
+	runtime.KeepAlive(&b.seq) // and with it the Cache: its memory stays mapped until here
 	return out, f.Expiry, got
 }
 

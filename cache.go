@@ -30,7 +30,7 @@ type engine struct {
 	mask     uint64         // mask of the hash bits that choose a bucket
 	bits     uint8          // number of those bits
 	least    int            // the least bound
-	machine  *clock.Machine // the source of times
+	machine  *clock.Machine // the source of times; nil: the real one
 	options  Options        // the result of Cache.Options, except for the bound
 
 	pauses    *singleflight.Pauses // of failed refreshes; nil without Options.RefreshAhead

@@ -2,91 +2,96 @@ package ringcache
 
 import (
 	"context"
+	_ "unsafe" // for go:linkname
 
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// Tests of other packages make caches of any shape, and look into them. What is here is linked into
-// every program, so it calls nothing that a program may do without.
-func init() {
-	testhook.Default = func(maxBytes int) testhook.Shape {
-		g := geometryFor(Options{MaxBytes: maxBytes})
-		return testhook.Shape{
-			Buckets: g.buckets, ChunkSize: g.chunkSize, PosBits: g.posBits, Seed: g.seed,
-			Memory: g.mem, Machine: g.machine,
-		}
+// Tests of other packages make caches of any shape, and look into them. These functions are
+// linked to package testhook, which imports nothing from here, by their names. No program but the
+// tests calls them, so none contains them.
+
+//go:linkname hookDefault github.com/ringcache/ringcache/internal/testhook.Default
+func hookDefault(maxBytes int) testhook.Shape {
+	g := geometryFor(Options{MaxBytes: maxBytes})
+	return testhook.Shape{
+		Buckets: g.buckets, ChunkSize: g.chunkSize, PosBits: g.posBits, Seed: g.seed, Memory: g.mem,
 	}
-	testhook.New = func(options any, s testhook.Shape) (any, error) {
-		g := geometry{
-			Options: options.(Options), machine: s.Machine,
-			buckets: s.Buckets, chunkSize: s.ChunkSize,
-			posBits: s.PosBits, seed: s.Seed, mem: s.Memory, now: s.Elapsed,
-			coldShare: s.ColdShare, byHand: s.ByHand,
-		}
-		c, err := g.open()
-		return c, err
-	}
-	testhook.PartsOf = func(cache any) testhook.Parts {
-		c := cache.(*Cache)
-		p := testhook.Parts{
-			Shared: c.shared, Counters: &c.counters, Mask: &c.mask, Arena: &c.arena.mu,
-			Unfinished: &c.sizing.unfinished,
-			Whole:      &Cache{engine: c.engine},
-			Key:        func(k []byte) ([]byte, uint64) { return c.key(nil, k) },
-			Bucket: func(i int) testhook.Bucket {
-				b := c.nth(i)
-				return testhook.Bucket{Store: &b.Store, Mu: &b.mu, Seq: &b.seq}
-			},
-			Waiting: func(k []byte) int {
-				k, h := c.key(nil, k)
-				b := c.bucket(h)
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				if f := b.calls.Find(k); f != nil {
-					return f.Waiters
-				}
-				return -1
-			},
-		}
-		if c.space != nil {
-			p.Entry, p.Generation, p.SpaceMu = c.space.entry, &c.space.generation, &c.space.mu
-		}
-		return p
-	}
-	hookSnapshots()
 }
 
-func hookSnapshots() {
-	testhook.WalkerOf = func(cache any, out *snapshot.Worker, between func()) testhook.Walker {
-		c := cache.(*Cache)
-		s := c.newSaving(context.Background())
-		w := &walker{saving: s, Worker: out, between: between}
-		return testhook.Walker{
-			Copy: func(bucket, quarter int) (done bool, later int, err error) {
-				done, err = w.copyRecords(c.nth(bucket), bucket, quarter)
-				return done, len(w.later), err
-			},
-			CopyLong: func(bucket int, k []byte, n int) (whole bool) {
-				w.Reset()
-				key := &laterKey{key: k, size: n}
-				return w.copyEntry(c.nth(bucket), key, store.StepBytes) == copyWhole
-			},
-			End: s.end,
-		}
+//go:linkname hookNew github.com/ringcache/ringcache/internal/testhook.New
+func hookNew(options any, s testhook.Shape) (any, error) {
+	g := geometry{
+		Options: options.(Options), machine: s.Machine,
+		buckets: s.Buckets, chunkSize: s.ChunkSize,
+		posBits: s.PosBits, seed: s.Seed, mem: s.Memory, now: s.Elapsed,
+		coldShare: s.ColdShare, byHand: s.ByHand,
 	}
-	testhook.Saver = func(
-		ctx context.Context, c any, between func(),
-	) (s *snapshot.Saver, end func()) {
-		all := c.(*Cache).newSaving(ctx)
-		all.Walker = func(w *snapshot.Worker) snapshot.Step {
-			return (&walker{saving: all, Worker: w, between: between}).step
-		}
-		return &all.Saver, all.end
+	c, err := g.open()
+	return c, err
+}
+
+//go:linkname hookParts github.com/ringcache/ringcache/internal/testhook.PartsOf
+func hookParts(cache any) testhook.Parts {
+	c := cache.(*Cache)
+	p := testhook.Parts{
+		Shared: c.shared, Counters: &c.counters, Mask: &c.mask, Arena: &c.arena.mu,
+		Unfinished: &c.sizing.unfinished,
+		Whole:      &Cache{engine: c.engine},
+		Key:        func(k []byte) ([]byte, uint64) { return c.key(nil, k) },
+		Bucket: func(i int) testhook.Bucket {
+			b := c.nth(i)
+			return testhook.Bucket{Store: &b.Store, Mu: &b.mu, Seq: &b.seq}
+		},
+		Waiting: func(k []byte) int {
+			k, h := c.key(nil, k)
+			b := c.bucket(h)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if f := b.calls.Find(k); f != nil {
+				return f.Waiters
+			}
+			return -1
+		},
 	}
-	testhook.Restore = func(cache any, s *snapshot.Contents) error {
-		c := cache.(*Cache)
-		return c.restore(s, c.termsOf(&s.Header))
+	if c.space != nil {
+		p.Entry, p.Generation, p.SpaceMu = c.space.entry, &c.space.generation, &c.space.mu
 	}
+	return p
+}
+
+//go:linkname hookWalker github.com/ringcache/ringcache/internal/testhook.WalkerOf
+func hookWalker(cache any, out *snapshot.Worker, between func()) testhook.Walker {
+	c := cache.(*Cache)
+	s := c.newSaving(context.Background())
+	w := &walker{saving: s, Worker: out, between: between}
+	return testhook.Walker{
+		Copy: func(bucket, quarter int) (done bool, later int, err error) {
+			done, err = w.copyRecords(c.nth(bucket), bucket, quarter)
+			return done, len(w.later), err
+		},
+		CopyLong: func(bucket int, k []byte, n int) (whole bool) {
+			w.Reset()
+			key := &laterKey{key: k, size: n}
+			return w.copyEntry(c.nth(bucket), key, store.StepBytes) == copyWhole
+		},
+		End: s.end,
+	}
+}
+
+//go:linkname hookSaver github.com/ringcache/ringcache/internal/testhook.Saver
+func hookSaver(ctx context.Context, c any, between func()) (s *snapshot.Saver, end func()) {
+	all := c.(*Cache).newSaving(ctx)
+	all.Walker = func(w *snapshot.Worker) snapshot.Step {
+		return (&walker{saving: all, Worker: w, between: between}).step
+	}
+	return &all.Saver, all.end
+}
+
+//go:linkname hookRestore github.com/ringcache/ringcache/internal/testhook.Restore
+func hookRestore(cache any, s *snapshot.Contents) error {
+	c := cache.(*Cache)
+	return c.restore(s, c.termsOf(&s.Header))
 }

@@ -50,7 +50,7 @@ var layers = [][]string{
 
 // unsafeFiles may import unsafe.
 var unsafeFiles = []string{
-	"chunk_*.go", "internal/torn/overlaps.go", "typed.go",
+	"chunk_*.go", "hook.go", "internal/torn/overlaps.go", "typed.go",
 	"internal/chunk/*.go", "internal/index/*.go", "internal/prefetch/*.go",
 	"internal/ring/ring.go", "internal/ringfile/word.go",
 	"internal/ringfile/store_holes_unix.go",

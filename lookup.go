@@ -93,7 +93,7 @@ func (c *engine) lookup(
 			b.NoteGhostMiss(slot)
 		}
 	}
-	runtime.KeepAlive(c) // its memory stays mapped until here
+	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 	return out, expiry, got
 }
 
@@ -123,7 +123,7 @@ func (c *engine) identify(k []byte, h uint64) identity {
 	if !known || b.seq.Load() != seq {
 		return identity{}
 	}
-	runtime.KeepAlive(c) // its memory stays mapped until here
+	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 	return id
 }
 
@@ -137,7 +137,7 @@ func (c *engine) noteHit(h uint64, id identity) {
 	if c.bucket(h).Touches {
 		index.Raise(id.slot, id.was)
 	}
-	runtime.KeepAlive(c) // its memory stays mapped until here
+	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 }
 
 // lookupAny is lookup for records of every form. It takes the lock if writers keep interfering, or

@@ -10,6 +10,7 @@ import (
 	"weak"
 
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/dictfile"
 	"github.com/ringcache/ringcache/internal/osfile"
@@ -22,11 +23,12 @@ import (
 // records and index together. It uses almost no memory until entries are set. New panics with the
 // error of [NewWithOptions] if the bound is out of range.
 func New(maxBytes int) *Cache {
-	c, err := NewWithOptions(Options{MaxBytes: maxBytes})
-	if err != nil {
+	// Not by NewWithOptions: a program that does not call it is not linked with files and compression.
+	o := Options{MaxBytes: maxBytes}
+	if err := o.validate(); err != nil {
 		panic(err)
 	}
-	return c
+	return newCache(geometryFor(o))
 }
 
 // NewWithOptions returns a cache with the settings of o. For a setting that is out of range, the
@@ -43,17 +45,25 @@ func NewWithOptions(o Options) (*Cache, error) {
 }
 
 // open returns a cache of this geometry.
-func (g *geometry) open() (*Cache, error) {
-	g.RefreshTimeout = cmp.Or(g.RefreshTimeout, defaultRefreshTimeout)
+func (g *geometry) open() (c *Cache, err error) {
 	if g.Compressor != nil {
 		if err := g.compressBy(g.Compressor); err != nil {
 			return nil, err
 		}
 	}
-	if g.File != "" {
-		return openInFile(*g)
+	if g.File == "" {
+		g.compress()
+		c = newCache(*g)
+	} else if c, err = openInFile(*g); err != nil {
+		return nil, err
 	}
-	return newCache(*g), nil
+	if s := c.shared.Compression; s != nil {
+		runtime.AddCleanup(c.engine, (*cold.Compression).End, s)
+		if !g.byHand {
+			go compressInBackground(weak.Make(c.engine), s)
+		}
+	}
+	return c, nil
 }
 
 // compressBy sets the Compressor for caches of this geometry, or returns an error if the Compressor
@@ -75,6 +85,22 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 	return nil
 }
 
+// compress makes the cold part's compression, if there is a Compressor.
+func (g *geometry) compress() {
+	if g.Compressor != nil {
+		g.compression = cold.New(&cold.Config{
+			By:          valuesOf{g.Compressor},
+			ID:          g.compressorID,
+			WithoutDict: g.withoutDict,
+			Share:       g.coldShare,
+			Buckets:     g.buckets,
+			File:        g.dictFile,
+			Dicts:       g.dicts,
+			Foreign:     g.foreign,
+		})
+	}
+}
+
 // caches is the number of caches made in this process.
 var caches atomic.Uint64
 
@@ -90,6 +116,7 @@ func newCache(g geometry) *Cache {
 		machine: g.machine,
 		options: g.Options,
 	}}
+	c.options.RefreshTimeout = cmp.Or(g.RefreshTimeout, defaultRefreshTimeout)
 	if g.RefreshAhead > 0 {
 		c.pauses = new(singleflight.Pauses)
 	}
@@ -99,19 +126,11 @@ func newCache(g geometry) *Cache {
 	for i := range c.arena.buckets {
 		c.arena.buckets[i].Init(c.shared, g.buckets+i, 0, true)
 	}
-	// Neither the pool and the file nor anything that they refer to leads back to the cache. Code that
-	// uses a bucket keeps the array of buckets reachable, but not necessarily the cache.
-	owner := &c.buckets[0]
-	runtime.AddCleanup(owner, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
-	if f := c.shared.File; f != nil {
-		runtime.AddCleanup(owner, (*ringfile.Store).Release, f)
-	}
-	if s := c.shared.Compression; s != nil {
-		runtime.AddCleanup(c.engine, (*cold.Compression).End, s)
-		if !g.byHand {
-			go compressInBackground(weak.Make(c.engine), s)
-		}
-	}
+	// Neither the pool nor anything that it refers to leads back to the cache. Code that uses a bucket
+	// keeps the array of buckets reachable, but not necessarily the cache. (Where a *bucket or *engine
+	// becomes an interface or a type argument, the linker keeps methods of all types that it leads to,
+	// such as those that format a time.Time: 90 KB of a program. A pointer to a field does as well.)
+	runtime.AddCleanup(&c.buckets[0].seq, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
 	return c
 }
 
@@ -153,8 +172,14 @@ func (c *Cache) Close() error {
 
 // mark returns the current age of the clock, or slightly more.
 func (c *engine) mark() ringfile.Mark {
-	return ringfile.Mark{At: c.machine.Moment(), Age: c.shared.Age()}
+	return ringfile.Mark{At: c.moment(), Age: c.shared.Age()}
 }
+
+// moment returns the present moment.
+func (c *engine) moment() clock.Moment { return cmp.Or(c.machine, &clock.System).Moment() }
+
+// times returns the source of times.
+func (g *geometry) times() *clock.Machine { return cmp.Or(g.machine, &clock.System) }
 
 // How a cache starts on a file that another process has left (Options.File): the rings are as they
 // were, and each bucket rebuilds its index over them (internal/store/recover.go).
@@ -165,7 +190,7 @@ func openInFile(g geometry) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
-	store, h, err := ringfile.Open(path, g.machine.Moment().ID, func() ringfile.Header {
+	store, h, err := ringfile.Open(path, g.times().Moment().ID, func() ringfile.Header {
 		return ringfile.Header{
 			ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.buckets), PosBits: uint32(g.posBits),
 			MaxBytes: int64(g.MaxBytes), Seed: g.seed, Program: g.Version,
@@ -195,7 +220,10 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	g.MaxBytes = max(wanted, int(h.MaxBytes))
 	g.ringFile, g.seed = store, h.Seed
 	timed := g.resumeClock(store.Last)
+	g.mem.Rings = ringMemory(store)
+	g.compress()
 	c := newCache(g)
+	runtime.AddCleanup(&c.buckets[0].seq, (*ringfile.Store).Release, store) // as newCache does
 	if !store.IsNew {
 		c.recover(timed)
 	}
@@ -216,6 +244,18 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	c.sizing.unfinished = c.shared.Pool.Used() > wanted
 	c.resize(wanted)
 	return c, nil
+}
+
+// ringMemory returns the memory of a file for rings.
+func ringMemory(store *ringfile.Store) *chunk.RingMemory {
+	rings := store.Memory()
+	mapFile, fill := rings.Map, rings.Fill
+	rings.Map = func(n, ready int) ([]byte, error) {
+		b, err := mapFile(n, ready)
+		return b, noMemory(err)
+	}
+	rings.Fill = func(b []byte) error { return noMemory(fill(b)) }
+	return rings
 }
 
 // check gives the geometry what an open file says, or returns an error.
@@ -256,10 +296,10 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 // time that has passed since is unknown: the clock then starts anew.
 func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 	start := time.Now()
-	now := g.machine.Moment()
+	now := g.times().Moment()
 	age, ok := now.Resume(last.Age, last.At)
 	g.born = start.Add(-age)
-	if uptime := g.machine.Uptime; uptime != nil {
+	if uptime := g.times().Uptime; uptime != nil {
 		start := uptime()
 		g.now = func() time.Duration { return age + uptime() - start }
 	}

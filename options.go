@@ -1,10 +1,9 @@
 package ringcache
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -307,8 +306,8 @@ const chunksPerBucket = 32
 // geometry is everything that shapes a cache. Tests make tiny ones.
 type geometry struct {
 	Options
-	least     int // the least bound
-	machine   *clock.Machine
+	least     int                  // the least bound
+	machine   *clock.Machine       // nil: the real one
 	buckets   int                  // power of two, at most store.BucketCount
 	chunkSize int                  // power of two, at least 64
 	now       func() time.Duration // time since the cache was made; nil: the real one
@@ -318,6 +317,7 @@ type geometry struct {
 	ringFile  *ringfile.Store // nil: the cache is in memory only
 	born      time.Time       // when the clock began; zero: now
 
+	compression  *cold.Compression // nil: there is no cold part
 	compressorID string
 	withoutDict  ValueCompressor // Compressor without a dictionary
 	coldShare    float64         // the cold part's share of the memory; 0: as learned
@@ -334,7 +334,6 @@ func geometryFor(o Options) geometry {
 	return geometry{
 		Options:   o,
 		least:     minMaxBytes,
-		machine:   &clock.System,
 		buckets:   buckets,
 		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
 		posBits:   index.PosBits,
@@ -348,9 +347,7 @@ func geometryFor(o Options) geometry {
 // cache that is loaded from a snapshot has the secret of that snapshot.
 func newSecret() (s [2]uint64) {
 	for !isSecret(s) {
-		var b [16]byte
-		rand.Read(b[:]) // never fails
-		s = [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:]) | 1}
+		s = [2]uint64{rand.Uint64(), rand.Uint64() | 1}
 	}
 	return s
 }
@@ -371,16 +368,6 @@ func (g *geometry) newShared() *store.Shared {
 		b, err := mapMemory(n)
 		return b, noMemory(err)
 	}
-	if g.ringFile != nil {
-		rings := g.ringFile.Memory()
-		mapFile, fill := rings.Map, rings.Fill
-		rings.Map = func(n, ready int) ([]byte, error) {
-			b, err := mapFile(n, ready)
-			return b, noMemory(err)
-		}
-		rings.Fill = func(b []byte) error { return noMemory(fill(b)) }
-		mem.Rings = rings
-	}
 	born := g.born
 	if born.IsZero() {
 		born = time.Now()
@@ -396,21 +383,9 @@ func (g *geometry) newShared() *store.Shared {
 		Times: clock.Times{
 			Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess,
 		},
-		Born:    born,
-		Elapsed: g.now,
-	}
-	if g.Compressor != nil {
-		z := cold.Config{
-			By:          valuesOf{g.Compressor},
-			ID:          g.compressorID,
-			WithoutDict: g.withoutDict,
-			Share:       g.coldShare,
-			Buckets:     g.buckets,
-		}
-		if g.ringFile != nil {
-			z.File, z.Dicts, z.Foreign = g.dictFile, g.dicts, g.foreign
-		}
-		c.Compression = cold.New(&z)
+		Born:        born,
+		Elapsed:     g.now,
+		Compression: g.compression,
 	}
 	pool := chunk.NewPool(mem, g.MaxBytes, g.chunkSize, chunk.HugePages(g.HugePages))
 	return store.NewShared(c, pool, g.MaxBytes)

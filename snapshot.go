@@ -2,11 +2,11 @@ package ringcache
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"runtime"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
@@ -132,11 +132,9 @@ func (c *engine) newSaving(ctx context.Context) *saving {
 
 // snapshotHeader returns the header of a snapshot that begins now.
 func (c *engine) snapshotHeader() snapshot.Header {
-	var salt [8]byte
-	rand.Read(salt[:]) // never fails
 	now := c.mark()
 	return snapshot.Header{
-		Salt:         binary.LittleEndian.Uint64(salt[:]),
+		Salt:         rand.Uint64(),
 		MaxBytes:     uint64(c.shared.Bound()),
 		TTL:          c.options.TTL,
 		RefreshAhead: c.options.RefreshAhead,

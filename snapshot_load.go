@@ -114,7 +114,7 @@ type generations map[uint64]uint64
 // termsOf returns the terms for a cache that has a clock of its own.
 func (c *engine) termsOf(h *snapshot.Header) terms {
 	age := c.shared.Age() // first, so that the other age is too great rather than too small
-	then, ok := c.machine.Moment().Resume(markOf(h).Age, markOf(h).At)
+	then, ok := c.moment().Resume(markOf(h).Age, markOf(h).At)
 	shift := (age - then) / clock.Tick
 	if age-then < shift*clock.Tick {
 		shift-- // rounded down: entries expire early rather than late

@@ -1,7 +1,7 @@
 package clock
 
 import (
-	"crypto/rand"
+	"math/rand/v2"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -28,11 +28,11 @@ type Moment struct {
 const IDBits = 41
 
 func moment() Moment {
-	id := bootID()
-	if id == "" {
-		id = rand.Text()
+	id := rand.Uint64()
+	if name := bootID(); name != "" {
+		id = xxhash.Sum64String(name)
 	}
-	at := Moment{Boot: sinceBoot(), ID: max(xxhash.Sum64String(id)>>(64-IDBits), 1)}
+	at := Moment{Boot: sinceBoot(), ID: max(id>>(64-IDBits), 1)}
 	at.Wall = time.Now().Round(0) // without the monotonic reading, which would hide a change
 	return at
 }

@@ -7,8 +7,8 @@
 package generation
 
 import (
-	"crypto/rand"
 	"encoding/binary"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 )
@@ -65,9 +65,7 @@ func (t *Table) Make(name string) (uint64, *Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
-		var b [Size]byte
-		_, _ = rand.Read(b[:]) // never fails
-		if g := Of(b[:]); g != 0 && t.Of(g) == nil {
+		if g := rand.Uint64(); g != 0 && t.Of(g) == nil {
 			return g, t.add(g, name)
 		}
 	}

@@ -71,6 +71,7 @@ type Shared struct {
 	maxChunks int          // chunks that the rings of a bucket may hold together at most (I3)
 
 	Generations *generation.Table // of namespaces
+	setQuotas   func()            // SetQuotas, to which the pool has a weak pointer
 
 	noCold coldPart // of buckets that have none
 
@@ -110,10 +111,12 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	}
 	s.MaxBytes.Store(int64(maxBytes))
 	s.Total.Store(int64(maxBytes))
-	weakly := weak.Make(s) // the pool must not refer to s, whose Compressor may refer to the cache
+	// The pool must not refer to s, whose Compressor may refer to the cache.
+	s.setQuotas = s.SetQuotas
+	weakly := weak.Make(&s.setQuotas)
 	pool.OnBound(func() {
-		if s := weakly.Value(); s != nil {
-			s.SetQuotas()
+		if set := weakly.Value(); set != nil {
+			(*set)()
 		}
 	})
 	s.SetQuotas()

@@ -1,6 +1,7 @@
 // Package testhook gives tests in other packages access that the API of ringcache does not offer:
-// caches of other shapes, and their internal parts. Package ringcache sets the variables when it is
-// initialized. This package cannot import it, so a *ringcache.Cache is passed as any.
+// caches of other shapes, and their internal parts. The functions are in hook.go of package
+// ringcache, which imports this package and is linked to it by name, so that no program but the
+// tests contains them. A *ringcache.Cache is passed as any.
 package testhook
 
 import (
@@ -68,16 +69,14 @@ type Parts struct {
 	SpaceMu    *sync.Mutex
 }
 
-var (
-	// Default returns the shape that New gives a cache of maxBytes.
-	Default func(maxBytes int) Shape
+// Default returns the shape that New gives a cache of maxBytes.
+func Default(maxBytes int) Shape
 
-	// New returns a cache of any shape. The ringcache.Options are not validated.
-	New func(options any, s Shape) (cache any, err error)
+// New returns a cache of any shape. The ringcache.Options are not validated.
+func New(options any, s Shape) (cache any, err error)
 
-	// PartsOf returns the parts of a cache.
-	PartsOf func(cache any) Parts
-)
+// PartsOf returns the parts of a cache.
+func PartsOf(cache any) Parts
 
 // Walker saves the entries of a cache, bucket by bucket.
 type Walker struct {
@@ -91,15 +90,12 @@ type Walker struct {
 	End func()
 }
 
-// Snapshots.
-var (
-	// Saver returns a saver without a destination. It calls between, which may be nil, between two
-	// parts of a long record. The caller must call end.
-	Saver func(ctx context.Context, cache any, between func()) (s *snapshot.Saver, end func())
+// Saver returns a saver without a destination. It calls between, which may be nil, between two
+// parts of a long record. The caller must call end.
+func Saver(ctx context.Context, cache any, between func()) (s *snapshot.Saver, end func())
 
-	// WalkerOf returns a walker for out.
-	WalkerOf func(cache any, out *snapshot.Worker, between func()) Walker
+// WalkerOf returns a walker for out.
+func WalkerOf(cache any, out *snapshot.Worker, between func()) Walker
 
-	// Restore puts the entries of a snapshot into a cache.
-	Restore func(cache any, s *snapshot.Contents) error
-)
+// Restore puts the entries of a snapshot into a cache.
+func Restore(cache any, s *snapshot.Contents) error

@@ -1,0 +1,1 @@
+// With a file of assembly, the compiler accepts functions without a body.
