@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
 	"github.com/ringcache/ringcache/internal/policy"
@@ -59,7 +58,7 @@ func (b *bucket) lock() {
 	b.mu.Lock()
 	b.seq.Store(b.seq.Load() + 1)
 	b.seq.Load()
-	delay.Point()
+	torn.Delay()
 }
 
 // tryLock is lock that reports false if the bucket is locked. While a bucket is locked, another
@@ -76,7 +75,7 @@ func (b *bucket) tryLock() bool {
 
 // unlock releases the lock.
 func (b *bucket) unlock() {
-	delay.Point()
+	torn.Delay()
 	b.seq.Store(b.seq.Load() + 1)
 	b.mu.Unlock()
 }
@@ -116,7 +115,7 @@ func (b *bucket) read(
 	if got == miss && !b.Large && b.Shared.LargeKeysOf(h).Load() != 0 {
 		return dst, 0, elsewhere
 	}
-	delay.Point()
+	torn.Delay()
 	torn.Fence()
 	if b.seq.Load() != seq {
 		return dst, 0, retry
@@ -125,12 +124,12 @@ func (b *bucket) read(
 	b.CountOddities(&f)
 	if got == miss {
 		if f.Ghost && mode&counted != 0 {
-			b.NoteGhostMiss(f.Group.At(f.I))
+			b.NoteGhostMiss(&f.Group.Slots[f.I])
 		}
 		return dst, 0, miss
 	}
 	if mode&touching != 0 && b.Touches {
-		index.Raise(f.Group.At(f.I), f.Slot)
+		index.Raise(&f.Group.Slots[f.I], f.Slot)
 	}
 	runtime.KeepAlive(&b.seq) // and with it the Cache: its memory stays mapped until here
 	return out, f.Expiry, got

@@ -50,8 +50,8 @@ var layers = [][]string{
 
 // unsafeFiles may import unsafe.
 var unsafeFiles = []string{
-	"chunk_*.go", "hook.go", "internal/torn/overlaps.go", "typed.go",
-	"internal/chunk/*.go", "internal/index/*.go", "internal/prefetch/*.go",
+	"chunk_*.go", "hook.go", "internal/torn/torn.go", "typed.go",
+	"internal/chunk/*.go", "internal/index/*.go",
 	"internal/ring/ring.go", "internal/ringfile/word.go",
 	"internal/ringfile/store_holes_unix.go",
 	"internal/stripe/stripe.go",
@@ -81,7 +81,7 @@ var noHelpers = []string{"os", "log", "testing"}
 // walls has each package of the library by its folder.
 var walls = map[string]wall{
 	".": {
-		ours: []string{"atomicfile", "chunk", "clock", "cold", "delay", "dictfile", "generation",
+		ours: []string{"atomicfile", "chunk", "clock", "cold", "dictfile", "generation",
 			"index", "memo", "osfile", "policy", "record", "ring", "ringfile", "scratch",
 			"singleflight", "snapshot", "store", "stripe", "testhook", "torn",
 			"github.com/cespare/xxhash/v2"},
@@ -92,11 +92,11 @@ var walls = map[string]wall{
 		std:  []string{"encoding", "encoding/json", "sync"},
 	},
 	"internal/memo": {
-		ours: []string{"delay", "stripe", "github.com/cespare/xxhash/v2"},
+		ours: []string{"stripe", "torn", "github.com/cespare/xxhash/v2"},
 		std:  []string{"math/bits", "math/rand/v2", "sync", "sync/atomic"},
 	},
 	"internal/store": {
-		ours: []string{"chunk", "clock", "cold", "delay", "generation", "index", "policy",
+		ours: []string{"chunk", "clock", "cold", "generation", "index", "policy",
 			"record", "ring", "ringfile", "scratch", "torn", "github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
@@ -136,19 +136,17 @@ var walls = map[string]wall{
 			"github.com/klauspost/compress/s2"},
 		notStd: noHelpers,
 	},
-	"internal/chunk":      {ours: []string{"prefetch"}, notStd: noHelpers},
+	"internal/chunk":      {notStd: noHelpers},
 	"internal/clock":      {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/generation": {ours: []string{"github.com/cespare/xxhash/v2"}, notStd: noHelpers},
 	"internal/index": {
-		ours:   []string{"chunk", "policy", "position", "prefetch"},
+		ours:   []string{"chunk", "policy"},
 		notStd: noHelpers,
 	},
-	"internal/policy":   {std: []string{"math", "math/bits"}},
-	"internal/position": {std: []string{"math", "math/bits"}},
-	"internal/prefetch": {std: []string{"unsafe"}},
-	"internal/record":   {notStd: append([]string{"sync", "sync/atomic", "time"}, noHelpers...)},
+	"internal/policy": {std: []string{"math", "math/bits"}},
+	"internal/record": {notStd: append([]string{"sync", "sync/atomic", "time"}, noHelpers...)},
 	"internal/ring": {
-		ours: []string{"chunk", "position", "prefetch", "record", "ringfile", "torn",
+		ours: []string{"chunk", "index", "record", "ringfile", "torn",
 			"github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
@@ -159,7 +157,6 @@ var walls = map[string]wall{
 	"internal/singleflight": {notStd: noHelpers},
 	"internal/stripe":       {notStd: noHelpers},
 	"internal/torn":         {notStd: noHelpers},
-	"internal/delay":        {notStd: noHelpers},
 }
 
 // topLevel are the files and folders at the top level that are fixed, each with text that it must

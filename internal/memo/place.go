@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // How a value is found without its encoding: by the cache entry that holds it. A place notes that a
@@ -47,7 +47,7 @@ func (t *Table[V]) Recall(keyHash uint64) (*Entry[V], EntryID) {
 	if p == nil || p.keyHash != keyHash {
 		return nil, EntryID{}
 	}
-	delay.Point()
+	torn.Delay()
 	return p.value, p.id
 }
 

@@ -38,7 +38,7 @@ func TestRing_DeathWhileTheTailLeavesItsChunk(t *testing.T) {
 		var buf [record.MaxHeader]byte
 		header := record.Checked.Put(&buf, record.Value, 0, len(value), record.Times{})
 		n := uint64(len(header) + len(value))
-		for r.Size+n > r.Room(limit) {
+		for !r.Fits(int(n), limit) {
 			h, ok := r.Header(r.Tail)
 			require.True(t, ok)
 			next := r.Tail + uint64(h.Total())

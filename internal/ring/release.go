@@ -11,24 +11,22 @@ import (
 
 // Release gives up the n oldest bytes, and the chunks that the tail leaves.
 func (r *Ring) Release(n uint64) {
-	leave := ((r.Tail & (1<<r.shift - 1)) + n) >> r.shift
-	if leave > 0 && r.borrowed { // the tail leaves the chunk to the head
-		r.ledger.Hold(*r.entry(r.Tail), r.slotOf(r.Tail+uint64(r.mapped-1)<<r.shift))
+	shift := r.shift & 63 // the mask tells the compiler that it is below 64
+	leave := (r.Tail&(1<<shift-1) + n) >> shift
+	if r.ledger != nil {
+		if leave > 0 && r.borrowed { // the tail leaves the chunk to the head
+			r.ledger.Hold(*r.entry(r.Tail), r.slotOf(r.Tail+uint64(r.mapped-1)<<shift))
+		}
+		r.ledger.SetSpan((r.Tail+n)&r.Mask, r.Head()) // before another ring has the chunks
 	}
-	r.ledger.SetSpan((r.Tail+n)&r.Mask, r.Head()) // before another ring has the chunks
 	for i := range leave {
-		r.drop(r.Tail + i<<r.shift)
+		r.drop(r.Tail + i<<shift)
 	}
-	r.moveTail(n)
-	r.Size -= n
-}
-
-// moveTail moves the tail forward.
-func (r *Ring) moveTail(n uint64) {
 	if r.Tail += n; r.Tail > r.Mask {
 		r.Tail &= r.Mask
 		r.turns++
 	}
+	r.Size -= n
 }
 
 // ReleaseDead releases the dead record at the tail.
@@ -60,22 +58,15 @@ func (r *Ring) Trim() {
 // Reset returns all chunks to the pool. Positions continue from the head, so that all slots of the
 // index become stale.
 func (r *Ring) Reset() {
-	r.ledger.SetSpan(r.Head(), r.Head())
+	r.Release(r.Size)
 	r.Trim()
-	r.forget()
+	r.Counts = Counts{}
 }
 
 // Close drops all chunks, which are released with the pool.
 func (r *Ring) Close() {
-	r.mapped, r.borrowed = 0, false
-	r.forget()
-}
-
-// forget makes the ring empty.
-func (r *Ring) forget() {
-	r.moveTail(r.Size)
-	r.Size = 0
-	r.table.Clear()
+	r.mapped, r.borrowed, r.Size = 0, false, 0
+	r.table.Fill(chunk.NoChunk)
 	r.Counts = Counts{}
 }
 

@@ -32,8 +32,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/position"
-	"github.com/ringcache/ringcache/internal/prefetch"
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/torn"
@@ -41,7 +40,7 @@ import (
 
 // Ring is a ring. It must be initialized with Init.
 type Ring struct {
-	position.Window
+	index.Window
 	table    chunk.Table   // a circle of slots
 	circle   atomic.Uint32 // its length, a power of two, less one
 	shift    uint8         // log2 of the chunk size
@@ -69,7 +68,7 @@ type Counts struct {
 // position.
 func (r *Ring) Init(p *chunk.Pool, shift uint8, posBits uint) {
 	r.pool = p
-	r.table.Init()
+	r.table.Init(&chunk.NoChunk)
 	r.lines = 1
 	r.shift = shift
 	r.Mask = 1<<posBits - 1
@@ -100,11 +99,10 @@ func (r *Ring) Chunks() (all []chunk.Ref) {
 	return all
 }
 
-// Room returns the capacity of the ring in bytes, dead ones included, if it may hold limit chunks.
-func (r *Ring) Room(limit int) uint64 { return uint64(max(limit, r.Held())) << r.shift }
-
-// Fits reports whether a ring of limit chunks has room for n more bytes.
-func (r *Ring) Fits(n, limit int) bool { return r.Size+uint64(n) <= r.Room(limit) }
+// Fits reports whether the ring has room for n more bytes, if it may hold limit chunks.
+func (r *Ring) Fits(n, limit int) bool {
+	return r.Size+uint64(n) <= uint64(max(limit, r.Held()))<<(r.shift&63)
+}
 
 // Left returns the number of writable bytes after the head. It is 0 while the head's chunk is
 // borrowed.
@@ -117,6 +115,8 @@ func (r *Ring) Left() int {
 
 // entry returns the slot of pos. The circle is shorter than the position space (I3), so bits above
 // those of a position do not matter.
+//
+//go:norace
 func (r *Ring) entry(pos uint64) *chunk.Ref {
 	return r.table.At(uint32(pos>>(r.shift&63)) & r.circle.Load())
 }
@@ -126,12 +126,14 @@ func (r *Ring) entry(pos uint64) *chunk.Ref {
 //
 //go:norace
 func (r *Ring) Run(pos uint64) []byte {
-	c := *r.table.At(uint32(pos>>(r.shift&63)) & r.circle.Load())
-	if c == (chunk.Ref{}) {
+	c := r.entry(pos).Pointer()
+	if c == nil {
 		return nil
 	}
 	size := uint32(1) << (r.shift & 31) // the mask tells the compiler that shift is below 32
-	return c.Bytes(uint32(pos)&(size-1), size)
+	at := uint32(pos) & (size - 1)
+	// Sound: a chunk has so many bytes, and stays mapped as long as the ring can be reached.
+	return unsafe.Slice((*byte)(unsafe.Add(c, at)), size-at)
 }
 
 // Since returns the position of a live record as a number that increases where positions start
@@ -142,15 +144,16 @@ func (r *Ring) Since(pos uint64) uint64 {
 	return uint64(r.turns)*(r.Mask+1) + r.Tail + (pos-r.Tail)&r.Mask
 }
 
-// Extend makes the n bytes after the head writable, where Size+n <= Room(limit). On an error
+// Extend makes the n bytes after the head writable, where Fits(n, limit). On an error
 // nothing is lost, and chunks that were taken are kept for the next record.
 func (r *Ring) Extend(n uint64, limit int) error {
-	if r.borrowed && r.Size+n > r.Room(0) {
+	if r.borrowed && !r.Fits(int(n), 0) {
 		if err := r.separate(); err != nil {
 			return err
 		}
 	}
-	need := int32(((r.Tail&(1<<r.shift-1))+r.Size+n-1)>>r.shift) + 1
+	shift := r.shift & 63 // the mask tells the compiler that it is below 64
+	need := int32(((r.Tail&(1<<shift-1))+r.Size+n-1)>>shift) + 1
 	for r.mapped < need {
 		if int(r.mapped) == r.table.Len() {
 			r.growTable()
@@ -207,7 +210,8 @@ func (r *Ring) growTable() {
 }
 
 // Append writes a record at the head, where Extend has made room, and returns its position. A
-// memory fault while key or value is read leaves the ring as it was.
+// memory fault while key or value is read leaves the ring as it was. A record that is whole may be
+// passed as the header.
 func (r *Ring) Append(header, key, value []byte) uint64 {
 	pos := r.Head()
 	n := len(header) + len(key) + len(value)
@@ -217,8 +221,8 @@ func (r *Ring) Append(header, key, value []byte) uint64 {
 		} else {
 			copy(b, header)
 		}
-		copy(b[len(header):], key)
-		copy(b[len(header)+len(key):], value)
+		b = b[len(header):]
+		copy(b[copy(b, key):], value)
 	} else {
 		at := r.Write(pos, header)
 		at = r.Write(at, key)
@@ -229,15 +233,6 @@ func (r *Ring) Append(header, key, value []byte) uint64 {
 		r.WriteSum(pos)
 		r.ledger.SetHead(r.Head())
 	}
-	return pos
-}
-
-// AppendRecord appends a whole record and returns its position.
-func (r *Ring) AppendRecord(rec []byte) uint64 {
-	pos := r.Head()
-	r.Write(pos, rec)
-	r.Size += uint64(len(rec))
-	r.ledger.SetHead(r.Head())
 	return pos
 }
 
@@ -313,9 +308,6 @@ func (r *Ring) Equal(pos uint64, p []byte) bool {
 
 // Hash returns the xxhash of the n bytes from pos on.
 func (r *Ring) Hash(pos uint64, n int) uint64 {
-	if n == 0 {
-		return xxhash.Sum64(nil) // there may be no chunk at pos
-	}
 	if b := r.Run(pos); len(b) >= n {
 		return xxhash.Sum64(b[:n])
 	}
@@ -374,19 +366,16 @@ func (r *Ring) Prefetch(pos uint64) { r.PrefetchRecord(r.Run(pos)) }
 //go:norace
 func (r *Ring) PrefetchRecord(rec []byte) {
 	// Sound: nothing is read, and a prefetch cannot fault.
-	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(rec)), int(r.lines))
+	chunk.Prefetch(unsafe.Pointer(unsafe.SliceData(rec)), int(r.lines))
 }
 
 // PrefetchHead prefetches the lines of the head's chunk that the next record will be written to. In
 // a full ring, they also contain the oldest records.
 func (r *Ring) PrefetchHead() {
-	head := r.Head()
 	// The head's own line was written just now, so the next one is prefetched.
-	off := head&(1<<(r.shift&63)-1) + prefetch.LineSize
-	if off > prefetch.LineSize && off < 1<<(r.shift&63) {
+	if b := r.Run(r.Head()); len(b) > chunk.LineSize {
 		// Sound: as in PrefetchRecord.
-		next := unsafe.Pointer(unsafe.SliceData(r.Run(head + prefetch.LineSize)))
-		prefetch.ForWrite(next, int(r.lines))
+		chunk.PrefetchWrite(unsafe.Pointer(&b[chunk.LineSize]), int(r.lines))
 	}
 }
 
@@ -394,8 +383,5 @@ func (r *Ring) PrefetchHead() {
 // processor's own prefetchers take over from there.
 func (r *Ring) Expect(size int) {
 	const maxLines = 4
-	r.lines = uint8(min(size/prefetch.LineSize+2, maxLines))
-	if size <= prefetch.LineSize/2 {
-		r.lines = 1
-	}
+	r.lines = uint8(min((size+chunk.LineSize/2-1)/chunk.LineSize+1, maxLines))
 }

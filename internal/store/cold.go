@@ -274,7 +274,7 @@ func (c Cold) Read(f *Found, dst, k []byte, h uint64, touch, stale bool) (out []
 	}
 	dst, _ = f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
 	if touch && !index.WasRead(f.Slot) {
-		index.MarkRead(f.Group.At(f.I), f.Slot)
+		index.MarkRead(&f.Group.Slots[f.I], f.Slot)
 	}
 	return dst, true
 }

@@ -42,7 +42,7 @@ type expirer struct {
 func (b *Store) beginWalk() {
 	e := &b.expirer
 	e.walking, e.ring, e.at, e.later = true, policy.Small, 0, math.MaxUint32
-	e.forgotten = b.Shared.Generations.Forgotten()
+	e.forgotten = b.Shared.Generations.Forgotten.Load()
 }
 
 // step examines up to n records, fewer if OnRemove has to be called first. It drops those that have

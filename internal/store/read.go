@@ -3,7 +3,6 @@ package store
 import (
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -62,19 +61,16 @@ func (f *Found) IsPacked() bool {
 func (b *Store) Candidate(
 	h uint64, now *uint32,
 ) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
-	if b.Index.Empty() {
-		return nil, nil, 0, Miss
-	}
-	g := b.Index.Group(b.Index.Home(h))
+	g := b.Index.Group(b.Index.Geometry(h).Home(h))
 	g.Prefetch() // unlike a load, it does not wait for the last lookup's atomic operations
 	if now != nil && b.Mortal.Load() {
 		*now = b.Shared.Now()
 	}
 	var ghost *atomic.Uint64
-	for m := g.Matches(index.Tag(h)); m != 0; m &= m - 1 {
-		at := g.At(index.FirstSlot(m))
+	for m := g.Matches(h); m != 0; m &= m - 1 {
+		at := &g.Slots[index.FirstSlot(m)]
 		s = at.Load()
-		delay.Point()
+		torn.Delay()
 		if !index.SameHash(s, h) {
 			continue
 		}
@@ -104,7 +100,7 @@ func (b *Store) Candidate(
 //
 //go:norace
 func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
-	delay.Point()
+	torn.Delay()
 	hd, ok := form.ParseShort(rec)
 	if !ok {
 		hd, ok = form.ParseOther(rec)
@@ -165,19 +161,15 @@ func origin(s uint64) policy.Ring {
 //
 //go:norace
 func (b *Store) Find(f *Found, k []byte, h uint64) bool {
-	if b.Index.Empty() {
-		return false
-	}
-	tag := index.Tag(h)
-	for p := b.Index.Path(h); ; p.Next() {
+	for p := b.Index.Geometry(h).Path(h); ; p.Next() {
 		g := b.Index.Group(p.At)
-		for m := g.Matches(tag); m != 0; m &= m - 1 {
+		for m := g.Matches(h); m != 0; m &= m - 1 {
 			i := index.FirstSlot(m)
-			s := g.Load(i)
+			s := g.Slots[i].Load()
 			if !index.SameHash(s, h) {
 				continue
 			}
-			delay.Point()
+			torn.Delay()
 			r := b.Ring(index.Ring(s))
 			if !r.Live(s) {
 				f.Place, f.Ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, true
@@ -202,7 +194,7 @@ func (f *Found) match(r *ring.Ring, pos uint64, k []byte) bool {
 	rec := r.Run(pos)
 	if len(rec) >= 4 {
 		r.PrefetchRecord(rec)
-		delay.Point()
+		torn.Delay()
 		hd, ok := r.Form().ParseShort(rec)
 		if ok && hd.Total() <= len(rec) {
 			at := hd.Size
@@ -257,7 +249,7 @@ func (b *Store) CountOddities(f *Found) {
 // frequency, and postpones the expiry if that is due.
 func (b *Store) NoteRead(f *Found) {
 	b.putOff(f)
-	switch slot := f.Group.At(f.I); {
+	switch slot := &f.Group.Slots[f.I]; {
 	case index.Ring(f.Slot) < policy.Queue:
 		if b.Touches {
 			index.Raise(slot, f.Slot)

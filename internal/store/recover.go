@@ -164,7 +164,7 @@ func (b *Store) recoverRecord(
 		f.dead = true
 	}
 	b.enter(&f, index.Slot(h, in, pos), h)
-	if hd.Kind.Base() == record.Internal && hd.ValueLen == generation.Size {
+	if hd.Kind == record.Internal && hd.ValueLen == generation.Size {
 		g := b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen))
 		b.Shared.Recovered.Spaces.note(string(key[generation.Size:]), g)
 	}
@@ -201,7 +201,7 @@ func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
 		f.dead = true
 	}
-	pos := r.AppendRecord(rec)
+	pos := r.Append(rec, nil, nil)
 	r.Count(1, len(rec), w.Expiry != 0)
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))

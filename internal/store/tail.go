@@ -3,13 +3,13 @@ package store
 import (
 	"slices"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 	"github.com/ringcache/ringcache/internal/scratch"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // passCost is the work that the release of a dead record counts as, in bytes.
@@ -75,7 +75,7 @@ func (b *Store) judgeTail(
 ) policy.Verdict {
 	n, freq := hd.Total(), index.Freq(p.Slot)
 	if w.Keep {
-		w.Begin(n)
+		w.Records, w.Bytes = w.Records-1, w.Bytes-n
 		return policy.Reinsert
 	}
 	if hd.Kind == record.Internal && b.mustStay(r, r.Tail, hd) && w.Spend(n) {
@@ -144,7 +144,7 @@ func (b *Store) prepare(to policy.Ring) {
 	if b.cold.begun {
 		b.prefetchCold()
 	}
-	if to == policy.Main || !b.policy.Full() || r.Size == 0 {
+	if to == policy.Main || !b.policy.Full || r.Size == 0 {
 		return
 	}
 	hd, ok := r.Header(r.Tail)
@@ -208,7 +208,7 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 		b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
 		return
 	}
-	slot := index.WithoutFreq(p.Slot)
+	slot := index.WithFreq(p.Slot, 0)
 	if index.Freq(p.Slot) == 1 {
 		slot = index.WithMark(slot)
 	}
@@ -260,7 +260,7 @@ func (b *Store) rotateThrough(
 		}
 		return buf
 	}
-	pos := r.AppendRecord(buf)
+	pos := r.Append(buf, nil, nil)
 	b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
 	return buf
 }
@@ -292,7 +292,7 @@ func (b *Store) moved(
 
 // follow makes the index refer to a record that was written again with n bytes.
 func (b *Store) follow(p index.Place, slot uint64, hd record.Header, n int) {
-	delay.Point()
+	torn.Delay()
 	b.Index.Store(p, slot)
 	if hd.Expiry != 0 {
 		b.noteExpiry(hd.Expiry)
