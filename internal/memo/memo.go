@@ -164,14 +164,11 @@ func (t *Table[V]) remember(s *set[V], tag uint32, e *Entry[V]) {
 	}
 	defer t.mu.Unlock()
 	size := int64(len(e.encoded))
-	for range mostSwept {
-		if t.bytes.Load()+size <= t.maxBytes {
-			break
+	for swept := 0; t.bytes.Load()+size > t.maxBytes; swept++ {
+		if swept == mostSwept {
+			return
 		}
 		t.sweep()
-	}
-	if t.bytes.Load()+size > t.maxBytes {
-		return
 	}
 	if i, ok := s.place(e.encoded); ok {
 		t.put(s, i, e)

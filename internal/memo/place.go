@@ -61,8 +61,8 @@ func (t *Table[V]) Binds(e *Entry[V], keyHash uint64) bool {
 }
 
 // Bind notes that the cache entry id, whose key has that hash, holds the bytes data. It does
-// nothing if these are not those of e, if e is not remembered any more, or if another call holds the
-// lock.
+// nothing if these are not those of e, if e is not remembered any more, or if another call holds
+// the lock.
 func (t *Table[V]) Bind(e *Entry[V], keyHash uint64, id EntryID, data []byte) {
 	if e.encoded != string(data) || !t.mu.TryLock() {
 		return
