@@ -1,8 +1,10 @@
 package ringcache
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -236,4 +238,100 @@ func (c *Cache) keysOf(s *scratch.Buffer, room, keys [][]byte) [][]byte {
 		room = append(room, s.Bytes[from:]) // valid even if s moves
 	}
 	return room
+}
+
+// A batch is loaded by a GetBatch, one group of loads for the missing keys (loader.go), and a merge
+// of both sets of values in order.
+
+// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values with one call of load. It
+// joins loads that are in progress, and loads a repeated key once. hits is the number of keys whose
+// values were in the cache.
+//
+// Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent]) is
+// not an error: its value in vals is nil. So is that of a failed key, which err, a [*BatchError],
+// then lists. A panic is raised when all loads have ended. If ctx ends, its error applies to the
+// keys still waited for; if it ended before the call, nothing is loaded.
+//
+// Hits that are due ([Options].RefreshAhead) are loaded in the background. If all keys are present
+// and none is due, GetOrLoadBatch allocates and locks like GetBatch.
+func (c *Cache) GetOrLoadBatch(
+	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
+) (out []byte, hits int, err error) {
+	mustBeFunc("GetOrLoadBatch", load != nil)
+	mustFit("load batch", len(keys), len(vals))
+	s := scratch.Get()
+	defer s.Release()
+	keys = c.keysOf(s, nil, keys)
+	out, hits, failed := c.getOrLoadBatch(ctx, dst, keys, vals, load, nil)
+	c.lookedFor(len(keys), hits)
+	return out, hits, batchErrorOf(failed)
+}
+
+// getOrLoadBatch is GetOrLoadBatch that also loads the keys whose values are present but not
+// usable; usable must remove such entries. If usable is nil, all values are usable.
+func (c *Cache) getOrLoadBatch(
+	ctx context.Context, dst []byte, keys, vals [][]byte, load byteLoader,
+	usable func(i int, v []byte) bool,
+) (out []byte, hits int, failed []KeyError) {
+	from, room := len(dst), cap(dst)
+	var bl lookups
+	var missing, due []wanted
+	for i := 0; i < len(keys); i += batchSize {
+		end := min(i+batchSize, len(keys))
+		dst, _ = c.getBlock(&bl, dst, keys[i:end], vals[i:end])
+		for j, l := range bl.found[:end-i] {
+			w := wanted{at: i + j, key: keys[i+j], hash: bl.hashes[j]}
+			switch {
+			case l.got == negative:
+				c.counters.Here().Negative.Add(1)
+			case l.got == miss || usable != nil && !usable(w.at, vals[w.at]):
+				missing = append(missing, w)
+			default:
+				hits++
+				if c.isDue(l.expiry) {
+					due = append(due, w)
+				}
+			}
+		}
+	}
+	c.refresh(ctx, due, load)
+	if len(missing) > 0 {
+		c.load(ctx, missing, load)
+		n, failed := takeLoaded(vals, missing)
+		dst = append(dst[:from], slices.Concat(vals[:len(keys)]...)...)
+		rebase(dst[from:], vals[:len(keys)])
+		return dst, hits + n, failed
+	}
+	if cap(dst) != room {
+		rebase(dst[from:], vals[:len(keys)])
+	}
+	return dst, hits, nil
+}
+
+// refresh starts a background load of the keys.
+func (c *Cache) refresh(ctx context.Context, due []wanted, load byteLoader) {
+	var g *loadGroup
+	defer func() { g.start(c.engine, load) }() // even after a panic: loads are listed by now
+	for i := range due {
+		g = c.addRefresh(ctx, g, due[i].key, due[i].hash)
+	}
+}
+
+// takeLoaded puts the values that were missing into vals. It returns the number of those that were
+// in the cache after all, and the errors.
+func takeLoaded(vals [][]byte, missing []wanted) (hits int, failed []KeyError) {
+	for i := range missing {
+		w := &missing[i]
+		if w.err == nil && w.call == nil {
+			hits++
+		}
+		switch vals[w.at] = nil; w.err {
+		case nil:
+			vals[w.at] = append([]byte{}, w.value...) // not nil, even if it is empty
+		case ErrAbsent:
+		default:
+			failed = append(failed, KeyError{w.at, w.err})
+		}
+	}
+	return hits, failed
 }

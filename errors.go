@@ -3,6 +3,7 @@ package ringcache
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/ringfile"
@@ -93,6 +94,46 @@ func (p *LoadPanic) Error() string {
 func (p *LoadPanic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
+}
+
+// BatchError is the error of [Cache.GetOrLoadBatch]: the errors of all keys that failed, each of
+// which [errors.Is] finds. The results of the other keys are valid.
+type BatchError struct {
+	Failed []KeyError // at least one, in the order of the keys
+}
+
+// KeyError is the error of one key of a batch.
+type KeyError struct {
+	Index int   // of the key in the batch
+	Err   error // like those of [Cache.GetOrLoad], without the name of the method
+}
+
+// Error returns the first error with its index, and the number of others.
+func (e *BatchError) Error() string {
+	first := e.Failed[0]
+	s := fmt.Sprintf("ringcache: load batch: index %d: %v", first.Index, first.Err)
+	if n := len(e.Failed) - 1; n > 0 {
+		s += fmt.Sprintf(" (and %d more)", n)
+	}
+	return s
+}
+
+// Unwrap returns the errors of all keys that failed.
+func (e *BatchError) Unwrap() []error {
+	errs := make([]error, len(e.Failed))
+	for i, k := range e.Failed {
+		errs[i] = k.Err
+	}
+	return errs
+}
+
+// batchErrorOf returns the error for the keys that failed, in any order, or nil if there are none.
+func batchErrorOf(failed []KeyError) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	slices.SortFunc(failed, func(a, b KeyError) int { return a.Index - b.Index })
+	return &BatchError{failed}
 }
 
 // refusals counts the refused writes by their error.

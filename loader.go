@@ -441,7 +441,7 @@ func (c *engine) endLoad(f *loadCall) {
 	if failed {
 		c.loads.failed.Add(1)
 	}
-	if f.Refresh && (failed && f.Listed() || !failed && ttl > 0 && ttl <= ahead) {
+	if f.Refresh && (failed && f.Listed || !failed && ttl > 0 && ttl <= ahead) {
 		c.pauses.Begin(f.Hash, c.shared.In(ahead/refreshTries+clock.Tick))
 	}
 	b.calls.Finish(f)

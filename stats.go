@@ -20,11 +20,8 @@ type Stats struct {
 	// that set a value, and keys of SetBatch.
 	SetCalls uint64
 
-	Misses uint64 // GetCalls that found no value
-
-	// Collisions counts live records that a call examined because 39 bits of their hash matched, and
-	// that had another key.
-	Collisions uint64
+	Misses     uint64 // GetCalls that found no value
+	Collisions uint64 // live records that had another key, although 39 bits of the hash matched
 
 	// Corruptions counts damaged records. It stays 0 unless other code of the process writes to the
 	// memory of the cache, its file is damaged, or a Compressor fails.

@@ -133,11 +133,14 @@ func (t *Typed[K, V]) look(
 	if ok = got == hit; mode&counted != 0 {
 		t.cache.looked(ok)
 	}
-	if ok {
-		v, err = t.decodeEntry(k, h, data)
-		v, err = t.decoded(verb, key, data, v, err)
+	if !ok {
+		return v, 0, false, nil
 	}
-	return v, expiry, ok && err == nil, err
+	if v, err = t.decodeEntry(k, h, data); err != nil {
+		var zero V // even if the codec returns another value
+		return zero, 0, false, t.decodeError("ringcache: "+verb+" ", key, data, err)
+	}
+	return v, expiry, true, nil
 }
 
 // Has reports whether key is present, even if its value cannot be decoded.
@@ -161,11 +164,6 @@ func (t *Typed[K, V]) parse(data []byte) (V, error) {
 // decode returns the value whose encoding is data, which was read from the entry of key.
 func (t *Typed[K, V]) decode(verb string, key K, data []byte) (V, error) {
 	v, err := t.parse(data)
-	return t.decoded(verb, key, data, v, err)
-}
-
-// decoded returns the result of decoding data.
-func (t *Typed[K, V]) decoded(verb string, key K, data []byte, v V, err error) (V, error) {
 	if err != nil {
 		var zero V // even if the codec returns another value
 		return zero, t.decodeError("ringcache: "+verb+" ", key, data, err)

@@ -297,7 +297,7 @@ func (c *engine) isUnmet(b *bucket, w *write) bool {
 func (c *engine) meetsLocked(b *bucket, w *write) bool {
 	switch w.cond {
 	case ifListed:
-		return w.call.Listed()
+		return w.call.Listed
 	case ifChanged:
 		b.invalidateLocked(w) // an equal value is as new as any other
 	}

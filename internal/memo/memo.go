@@ -29,7 +29,7 @@ type Table[V any] struct {
 	decode   func(data []byte) (V, error)
 	hash     func(data []byte) uint64
 	sets     []set[V]
-	places   []atomic.Pointer[place[V]]
+	places   [][2]atomic.Pointer[place[V]]
 	maxBytes int64
 	lookups  stripe.Counters
 
@@ -63,7 +63,7 @@ func New[V any](decode func(data []byte) (V, error), maxEntries, maxBytes int) *
 		decode:   decode,
 		hash:     xxhash.Sum64,
 		sets:     make([]set[V], sets),
-		places:   make([]atomic.Pointer[place[V]], placesPerEntry*ways*sets),
+		places:   make([][2]atomic.Pointer[place[V]], pairsPerEntry*ways*sets),
 		maxBytes: int64(maxBytes),
 	}
 }
@@ -164,14 +164,11 @@ func (t *Table[V]) remember(s *set[V], tag uint32, e *Entry[V]) {
 	}
 	defer t.mu.Unlock()
 	size := int64(len(e.encoded))
-	for range mostSwept {
-		if t.bytes.Load()+size <= t.maxBytes {
-			break
+	for swept := 0; t.bytes.Load()+size > t.maxBytes; swept++ {
+		if swept == mostSwept {
+			return
 		}
 		t.sweep()
-	}
-	if t.bytes.Load()+size > t.maxBytes {
-		return
 	}
 	if i, ok := s.place(e.encoded); ok {
 		t.put(s, i, e)

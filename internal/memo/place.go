@@ -13,8 +13,8 @@ import (
 // have changed, so a place may be outdated, but it is never wrong.
 
 const (
-	placesPerEntry = 8 // so that few entries that are read often share a place
-	rebindOneIn    = 4 // one in so many calls may replace a binding
+	pairsPerEntry = 4 // of places, so that few entries that are read often find theirs taken
+	rebindOneIn   = 4 // one in so many calls may replace a binding
 )
 
 // EntryID identifies an entry of a cache as long as its value does not change. No other entry, not
@@ -34,10 +34,22 @@ type place[V any] struct {
 	value   *Entry[V]
 }
 
-// at returns where the place of the keys with a hash is.
+// at returns the place of the keys with a hash: the one of a pair that is theirs, an empty one, or
+// any.
 func (t *Table[V]) at(keyHash uint64) *atomic.Pointer[place[V]] {
 	n, _ := bits.Mul64(keyHash, uint64(len(t.places)))
-	return &t.places[n]
+	pair := &t.places[n]
+	for i := range pair {
+		if p := pair[i].Load(); p != nil && p.keyHash == keyHash {
+			return &pair[i]
+		}
+	}
+	for i := range pair {
+		if pair[i].Load() == nil {
+			return &pair[i]
+		}
+	}
+	return &pair[rand.IntN(len(pair))]
 }
 
 // Recall returns the value that was bound to a cache entry whose key has that hash, and the cache
@@ -61,8 +73,8 @@ func (t *Table[V]) Binds(e *Entry[V], keyHash uint64) bool {
 }
 
 // Bind notes that the cache entry id, whose key has that hash, holds the bytes data. It does
-// nothing if these are not those of e, if e is not remembered any more, or if another call holds the
-// lock.
+// nothing if these are not those of e, if e is not remembered any more, or if another call holds
+// the lock.
 func (t *Table[V]) Bind(e *Entry[V], keyHash uint64, id EntryID, data []byte) {
 	if e.encoded != string(data) || !t.mu.TryLock() {
 		return

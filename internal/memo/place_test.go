@@ -56,9 +56,11 @@ func TestPlace_RecallsWhatWasBoundLast(t *testing.T) {
 
 // A value or a place that is taken is given to others now and then.
 func TestPlace_TakenPlacesAreSeldomBound(t *testing.T) {
-	table := newTexts(t, 100, "a", "b")
+	table := newTexts(t, 100, "a", "b", "c")
 	table.bind(0, EntryID{1, 1, 1}, "a")
-	for of, keyHash := range map[string]uint64{"a": 1 << 63, "b": 0} {
+	require.True(t, table.Binds(table.entry("b"), 1), "a pair has room for two")
+	table.bind(1, EntryID{2, 1, 1}, "b")
+	for of, keyHash := range map[string]uint64{"a": 1 << 63, "c": 2} {
 		binds := 0
 		for range 1000 {
 			if table.Binds(table.entry(of), keyHash) {
@@ -66,6 +68,11 @@ func TestPlace_TakenPlacesAreSeldomBound(t *testing.T) {
 			}
 		}
 		require.InDelta(t, 1000/rebindOneIn, binds, 100)
+	}
+	for keyHash, text := range []string{"a", "b"} {
+		e, id := table.Recall(uint64(keyHash))
+		require.Equal(t, text, e.value)
+		require.Equal(t, EntryID{uint64(keyHash + 1), 1, 1}, id)
 	}
 	table.bind(1<<63, EntryID{1, 1, 1}, "a")
 	e, _ := table.Recall(0)

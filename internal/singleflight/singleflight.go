@@ -46,12 +46,9 @@ type Call[T any] struct {
 	Waiters int           // number of waiting callers
 	Refresh bool          // the call runs even though no caller waits
 
-	listed   bool
+	Listed   bool // neither invalidated nor finished
 	released bool // the call is no longer wanted
 }
-
-// Listed reports whether the call is neither invalidated nor finished.
-func (c *Call[T]) Listed() bool { return c.listed }
 
 // List is the calls of one owner, whose lock guards it. The zero value is empty. Operations take
 // constant time, because a batch may list thousands of calls.
@@ -71,7 +68,7 @@ func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
 	if l.byKey == nil {
 		l.byKey = make(map[string]*Call[T])
 	}
-	c := &Call[T]{Key: key, Hash: hash, Group: g, Done: make(chan struct{}), listed: true}
+	c := &Call[T]{Key: key, Hash: hash, Group: g, Done: make(chan struct{}), Listed: true}
 	l.byKey[string(key)] = c
 	return c
 }
@@ -79,10 +76,10 @@ func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
 // Invalidate removes a call from the list if it is listed; c may be nil. If no caller waits for the
 // call, its group no longer needs to run for it.
 func (l *List[T]) Invalidate(c *Call[T]) {
-	if c == nil || !c.listed {
+	if c == nil || !c.Listed {
 		return
 	}
-	c.listed = false
+	c.Listed = false
 	if delete(l.byKey, string(c.Key)); len(l.byKey) == 0 {
 		l.byKey = nil // also releases the memory of a long list
 	}

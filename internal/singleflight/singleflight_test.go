@@ -42,7 +42,7 @@ func TestList_InvalidatedCallGoesOnForWaiters(t *testing.T) {
 	l.Invalidate(c)
 	l.Invalidate(c) // does nothing
 	l.Invalidate(nil)
-	require.False(t, c.Listed())
+	require.False(t, c.Listed)
 	require.Nil(t, l.Find([]byte("a")))
 	require.Zero(t, n, "somebody waits")
 	next := add(&l, "a", 1, &n)
@@ -63,9 +63,9 @@ func TestList_LastWaiterCancels(t *testing.T) {
 	c.Waiters++
 	require.False(t, l.Leave(c))
 	require.Zero(t, n)
-	require.True(t, c.Listed())
+	require.True(t, c.Listed)
 	require.False(t, l.Leave(c))
-	require.False(t, c.Listed())
+	require.False(t, c.Listed)
 	require.Equal(t, 1, n)
 }
 

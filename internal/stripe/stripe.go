@@ -43,9 +43,9 @@ func (c *Counters) Here() *Counter {
 // Sums are the sums of the stripes.
 type Sums struct{ Lookups, Misses, Locked, Negative, Sets, Dels uint64 }
 
-// Sum adds up the stripes, which may change meanwhile. No sum is ever lower than in an earlier call.
-// A hit is counted as lost only after it was counted as a hit, so there are never more misses than
-// lookups.
+// Sum adds up the stripes, which may change meanwhile. No sum is ever lower than in an earlier
+// call. A hit is counted as lost only after it was counted as a hit, so there are never more misses
+// than lookups.
 func (c *Counters) Sum() (s Sums) {
 	for i := range c {
 		n := &c[i]
