@@ -233,10 +233,12 @@ func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
-// ReadCold appends the value of the key to dst as it is stored, and reports whether the key is in the
-// cold part. touch tells that the read counts for the policy; stale, that an expired value that is
-// kept may be returned.
-func (b *Store) ReadCold(f *Found, dst, k []byte, h uint64, touch, stale bool) (out []byte, ok bool) {
+// ReadCold appends the value of the key to dst as it is stored, and reports whether the key is in
+// the cold part. touch tells that the read counts for the policy; stale, that an expired value that
+// is kept may be returned.
+func (b *Store) ReadCold(
+	f *Found, dst, k []byte, h uint64, touch, stale bool,
+) (out []byte, ok bool) {
 	if !b.findCounting(f, k, h) || index.Ring(f.Slot) < policy.Queue ||
 		b.Shared.Expired(f.Expiry) && !(stale && b.Shared.IsKept(f.Expiry)) {
 		return dst, false
