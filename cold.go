@@ -35,7 +35,7 @@ func (c *engine) lookupCold(
 	}
 	if err != nil {
 		dropped := false
-		b.change(func(s *store.Store) { dropped = s.Cold().DropDamaged(&f, k, h) })
+		b.change(func(s *store.Store) { dropped = s.DropDamaged(&f, k, h) })
 		if !dropped {
 			return dst, 0, retry
 		}
@@ -55,13 +55,13 @@ func (c *engine) lookupCold(
 	return dst, f.Expiry, hit
 }
 
-// readCold is [store.Cold.Read] under the lock.
+// readCold is [store.Store.ReadCold] under the lock.
 func (b *bucket) readCold(
 	f *store.Found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
 ) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	to.Bytes, ok = b.Cold().Read(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
+	to.Bytes, ok = b.ReadCold(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
 	return ok
 }
 
@@ -72,7 +72,7 @@ func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	b.Cold().Promote(was, &w.Write)
+	b.Promote(was, &w.Write)
 }
 
 // bringToMain moves the value of a write's key to main, so that the write can look at it.
@@ -100,32 +100,22 @@ func compressInBackground(cache weak.Pointer[engine], s *cold.Compression) {
 	}
 }
 
-// compressBucket compresses the queue of a bucket, and builds a dictionary if one is due.
+// compressBucket compresses the queue of a bucket, and builds a dictionary if one is due. Only the
+// goroutine calls it.
 func (c *engine) compressBucket(i int32, w *store.Waiting) {
-	c.buckets[i].compressQueue(w)
+	b := &c.buckets[i]
+	for b.withWaiting(w, (*store.Store).TakeWaiting) {
+		b.PackWaiting(w)
+		if !b.withWaiting(w, (*store.Store).PutAway) {
+			break
+		}
+	}
 	c.shared.Compression.Renew()
 }
 
-// compressQueue compresses the bucket's queue. Only the goroutine calls it.
-func (b *bucket) compressQueue(w *store.Waiting) {
-	for b.takeWaiting(w) {
-		b.Cold().Pack(w)
-		if !b.putAway(w) {
-			return
-		}
-	}
-}
-
-// takeWaiting copies the record at the queue's tail. It reports false if there is none.
-func (b *bucket) takeWaiting(w *store.Waiting) bool {
+// withWaiting calls fn under the lock.
+func (b *bucket) withWaiting(w *store.Waiting, fn func(*store.Store, *store.Waiting) bool) bool {
 	b.lock()
 	defer b.unlock()
-	return b.Cold().TakeWaiting(w)
-}
-
-// putAway moves the record to the cold ring. It reports false if that has no room.
-func (b *bucket) putAway(w *store.Waiting) bool {
-	b.lock()
-	defer b.unlock()
-	return b.Cold().PutAway(w)
+	return fn(&b.Store, w)
 }

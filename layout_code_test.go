@@ -42,13 +42,12 @@ var hotFuncs = []hotFunc{
 		"index.Geometry.Home", "index.FirstSlot", "index.Ring", "index.SameHash", "index.Tag",
 		"ring.(*Ring).Run", "torn.Delay",
 	}},
-	{"internal/store/read.go", "ValueIn", "store.ValueIn", 533, []string{
+	{"internal/store/read.go", "ValueIn", "store.ValueIn", 558, []string{
 		"torn.Delay", "record.Form.ParseShort", "record.Header.Total",
 		"torn.Equal",
 	}},
 	{"internal/store/store.go", "Store.Set", "store.(*Store).Set", 1063, []string{
-		"(*Store).hasForgotten", "(*Write).why", "clock.(*Clock).Expired", "index.(*Index).Empty",
-		"index.Ring",
+		"(*Store).hasForgotten", "(*Write).why", "index.(*Index).Empty", "index.Ring",
 	}},
 }
 

@@ -62,8 +62,8 @@ func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 var errOver = errors.New("time to live is over")
 
 // expiryOf returns when an entry with that lifetime expires, 0 for never, or an error if the entry
-// must not be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a call, which
-// the section Times to live of the package documentation describes.
+// must not be stored: errOver or ErrTTLTooShort. It is the rule for every TTL given in a call,
+// which the section Times to live of the package documentation describes.
 func (c *engine) expiryOf(l lifetime) (expiry uint32, err error) {
 	ttl := l.ttl
 	if !l.given {

@@ -41,7 +41,8 @@ const (
 	Main
 
 	// The rings of the cold part, if there is one, for entries that the policy has dropped: Queue
-	// holds them unchanged, Cold compressed. All other rings are less than Queue. The policy does not decide what happens to them there.
+	// holds them unchanged, Cold compressed. The policy does not decide what happens to them there.
+	// All other rings are less than Queue.
 	Queue
 	Cold
 

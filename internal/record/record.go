@@ -2,8 +2,8 @@
 // functions are pure: they see only the bytes that they are given.
 //
 // A record is a header, the key and the value. Most headers are short. They serve keys of up to 63
-// bytes with values of up to 32,767 bytes, or of up to 16,383 if the record has room for a deadline,
-// and take 3 or 7 bytes:
+// bytes with values of up to 32,767 bytes, or of up to 16,383 if the record has room for a
+// deadline, and take 3 or 7 bytes:
 //
 //	byte 0: dead (1 bit) | 0 | key length (6 bits)
 //	byte 1, 2: value length (15 bits), little endian | spaced

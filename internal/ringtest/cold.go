@@ -74,7 +74,7 @@ func SinkAll(c *ringcache.Cache) (bytes int) {
 // SinkNext has the policy drop the oldest record of a ring of a bucket, and returns its length,
 // or 0 if none can go to the cold part.
 func SinkNext(c *ringcache.Cache, bucket int) (n int) {
-	Change(c, bucket, func(b *store.Store) { n = b.Cold().Sink() })
+	Change(c, bucket, func(b *store.Store) { n = b.Sink() })
 	return n
 }
 

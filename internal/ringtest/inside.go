@@ -102,9 +102,9 @@ func CompressQueue(c *ringcache.Cache, bucket int, w *store.Waiting) {
 		defer b.Unlock()
 		return fn(w)
 	}
-	for locked(b.Cold().TakeWaiting) {
-		b.Cold().Pack(w)
-		if !locked(b.Cold().PutAway) {
+	for locked(b.TakeWaiting) {
+		b.PackWaiting(w)
+		if !locked(b.PutAway) {
 			return
 		}
 	}

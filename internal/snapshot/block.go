@@ -169,7 +169,8 @@ func (b *Ref) parseRecord(rec []byte) (h record.Header, ok bool) {
 	}
 	isSpaced := h.Kind&record.Spaced != 0
 	isNames := h.Kind == record.Internal && h.ValueLen == generationSize
-	if h.Kind.Base() == record.Packed || isNames != b.IsNames() || isSpaced && h.KeyLen < generationSize {
+	if h.Kind.Base() == record.Packed || isNames != b.IsNames() ||
+		isSpaced && h.KeyLen < generationSize {
 		return h, false
 	}
 	// The length is compared first: an int of 32 bits may not hold the sum.

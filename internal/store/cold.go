@@ -41,12 +41,6 @@ const (
 	coldCompacted = 16
 )
 
-// Cold is a bucket's cold part, with the methods for lookups and for the compressor's goroutine.
-type Cold struct{ of *Store }
-
-// Cold returns the bucket's cold part, which may be none.
-func (b *Store) Cold() Cold { return Cold{b} }
-
 // inUse returns the number of the bucket's rings, as the end of a loop over them.
 func (b *Store) inUse() policy.Ring {
 	if b.cold.on {
@@ -113,8 +107,7 @@ func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 
 // Sink moves the oldest live record of small or main to the cold part, as the policy would, and
 // returns its length; 0 if none can go there. It is for tests, so that they need not fill a cache.
-func (c Cold) Sink() int {
-	b := c.of
+func (b *Store) Sink() int {
 	b.cold.begun = true
 	b.shapeCold()
 	for in := range b.Rings {
@@ -143,14 +136,14 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	q, s, queueMost := &c.queue, &c.store, max(c.queueMost, b.chunksFor(n))
 	from := c.size()
 	b.vacate(nil, func() (policy.Ring, bool) {
-		storeMost, dropped := b.storeMost(queueMost), from-c.size()
-		if c.size()+n <= storeMost<<b.Shared.Shift && c.held() <= c.most {
+		most, dropped := b.coldMost(queueMost), from-c.size()
+		if c.size()+n <= most<<b.Shared.Shift && c.held() <= c.most {
 			if ok = b.extend(q, n, queueMost); ok {
 				to = policy.Queue
 				return 0, false
 			}
 			// A queue without a chunk waits for one that the cold ring gives up.
-			ok = (q.Held() > 0 || dropped >= shrinkStep) && b.extend(s, n, storeMost)
+			ok = (q.Held() > 0 || dropped >= shrinkStep) && b.extend(s, n, most)
 			if ok {
 				to = policy.Cold
 				return 0, false
@@ -165,17 +158,6 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	return to, ok
 }
 
-// storeMost returns how many chunks the cold ring may hold, and has or can get, if the queue has
-// queueMost chunks.
-func (b *Store) storeMost(queueMost int) int {
-	held, most := b.cold.store.Held(), b.coldMost(queueMost)
-	if held >= most {
-		return most
-	}
-	forQueue := max(0, queueMost-b.cold.queue.Held())
-	return min(most, held+max(0, b.moreCold()-forQueue))
-}
-
 // prefetchCold is prepare for the cold part: it prefetches the record that moves next, the place it
 // moves to, and the record dropped for it.
 func (b *Store) prefetchCold() {
@@ -188,23 +170,6 @@ func (b *Store) prefetchCold() {
 // coldMost returns how many chunks the cold ring may hold if the queue has queueMost chunks.
 func (b *Store) coldMost(queueMost int) int {
 	return max(0, b.cold.most-max(queueMost, b.cold.queue.Held()))
-}
-
-// reach returns how many of most chunks a ring of the cold part has or can get for n bytes more. It
-// borrows the tail's chunk (I2) only if it can get no other, because a ring that borrows counts as
-// full.
-func (b *Store) reach(r *ring.Ring, n, most int) int {
-	held := r.Held()
-	if held >= most || r.Left() >= n {
-		return held
-	}
-	return min(most, held+b.moreCold())
-}
-
-// moreCold returns how many chunks more the cold part can get now. The limits are computed anew, as
-// they may have changed since the Set began.
-func (b *Store) moreCold() int {
-	return max(0, min(b.limit().cold-b.cold.held(), b.spare()))
 }
 
 // giveRounds gives some of the oldest records of the cold part that were read there another round.
@@ -244,10 +209,15 @@ func (b *Store) rotateCold() bool {
 // mayGiveCold reports whether the cold part has a chunk to give, and the step is not over.
 func (b *Store) mayGiveCold() bool { return b.cold.held() > 0 && !b.Removals.IsStep() }
 
-// extend makes n bytes behind the head of a ring of the cold part writable, which may
-// hold most chunks, and reports whether there is room for them.
+// extend makes n bytes behind the head of a ring of the cold part writable, which may hold most
+// chunks, and reports whether there is room for them. It borrows the tail's chunk (I2) only if it
+// can get no other, because a ring that borrows counts as full. The limits are computed anew, as
+// they may have changed since the Set began.
 func (b *Store) extend(r *ring.Ring, n, most int) bool {
-	limit := b.reach(r, n, most)
+	limit := r.Held()
+	if limit < most && r.Left() < n {
+		limit = min(most, limit+max(0, min(b.limit().cold-b.cold.held(), b.spare())))
+	}
 	return limit > 0 && r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil
 }
 
@@ -263,11 +233,12 @@ func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte)
 	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
 }
 
-// Read appends the value of the key to dst as it is stored, and reports whether the key is in the
-// cold part. touch tells that the read counts for the policy; stale, that an expired value that is
-// kept may be returned.
-func (c Cold) Read(f *Found, dst, k []byte, h uint64, touch, stale bool) (out []byte, ok bool) {
-	b := c.of
+// ReadCold appends the value of the key to dst as it is stored, and reports whether the key is in
+// the cold part. touch tells that the read counts for the policy; stale, that an expired value that
+// is kept may be returned.
+func (b *Store) ReadCold(
+	f *Found, dst, k []byte, h uint64, touch, stale bool,
+) (out []byte, ok bool) {
 	if !b.findCounting(f, k, h) || index.Ring(f.Slot) < policy.Queue ||
 		b.Shared.Expired(f.Expiry) && !(stale && b.Shared.IsKept(f.Expiry)) {
 		return dst, false
@@ -287,8 +258,7 @@ func (b *Store) findAgain(f, was *Found, k []byte, h uint64) bool {
 
 // Promote moves the record that was found in the cold part to main, if it is still there. The write
 // has its value. If the record's namespace was invalidated meanwhile, Promote removes the record.
-func (c Cold) Promote(was *Found, w *Write) {
-	b := c.of
+func (b *Store) Promote(was *Found, w *Write) {
 	b.MoveHomes()
 	var f Found
 	if !b.findAgain(&f, was, w.Key, w.Hash) || b.Shared.Expired(f.Expiry) {
@@ -312,8 +282,7 @@ func (c Cold) Promote(was *Found, w *Write) {
 
 // DropDamaged removes a record whose value cannot be unpacked. It reports false if the record is no
 // longer there: what the caller read may have been another one.
-func (c Cold) DropDamaged(was *Found, k []byte, h uint64) bool {
-	b := c.of
+func (b *Store) DropDamaged(was *Found, k []byte, h uint64) bool {
 	var f Found
 	if !b.findAgain(&f, was, k, h) {
 		return false
@@ -347,8 +316,7 @@ func (b *Store) passDead() {
 }
 
 // TakeWaiting copies the record at the queue's tail. It reports false if there is none.
-func (c Cold) TakeWaiting(w *Waiting) bool {
-	b := c.of
+func (b *Store) TakeWaiting(w *Waiting) bool {
 	b.cold.signalled = false
 	if b.Closed {
 		return false
@@ -366,17 +334,16 @@ func (c Cold) TakeWaiting(w *Waiting) bool {
 	return true
 }
 
-// Pack compresses the value. It is called without the lock.
-func (c Cold) Pack(w *Waiting) {
-	begun, z := time.Now(), c.of.Shared.Compression
+// PackWaiting compresses the value. It is called without the lock.
+func (b *Store) PackWaiting(w *Waiting) {
+	begun, z := time.Now(), b.Shared.Compression
 	w.Packed = z.Pack(w.value, w.total)
 	z.Nanos.Add(uint64(time.Since(begun)))
 }
 
 // PutAway moves the record to the cold ring, if it is still at the queue's tail. It reports false
 // if the cold ring has no room.
-func (c Cold) PutAway(w *Waiting) bool {
-	b := c.of
+func (b *Store) PutAway(w *Waiting) bool {
 	if b.Closed {
 		return false
 	}

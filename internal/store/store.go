@@ -26,7 +26,8 @@ const RingCount = 2
 //     PutOff, Keep
 //   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages
 //   - all entries, in steps: Walk, EndWalk, DeleteStep, DropStep, and the methods of Keys and Fit
-//   - parts with methods of their own: Cold, Namespaces, Recovery
+//   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, PackWaiting, PutAway
+//   - parts with methods of their own: Namespaces, Recovery
 //   - its life: Init, Reset, Close
 //   - figures: Sizes, Check
 //

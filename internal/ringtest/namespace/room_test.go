@@ -46,8 +46,8 @@ func requireUsage(t testing.TB, c *ringcache.Cache, spaces ...*ringcache.Cache) 
 		entries, size := 0, 0
 		for k, v := range n.All() {
 			entries++
-			size += ringtest.Shared(c).Form.HeaderSize(record.Spaced, len(k)+generation.Size, len(v), record.Timeless) +
-				generation.Size + len(k) + len(v)
+			klen, form := generation.Size+len(k), ringtest.Shared(c).Form
+			size += form.HeaderSize(record.Spaced, klen, len(v), record.Timeless) + klen + len(v)
 		}
 		s := n.Stats()
 		assert.EqualValues(t, entries, s.EntriesCount)
