@@ -124,12 +124,12 @@ func (b *bucket) read(
 	b.CountOddities(&f)
 	if got == miss {
 		if f.Ghost && mode&counted != 0 {
-			b.NoteGhostMiss(f.Group.At(f.I))
+			b.NoteGhostMiss(&f.Group.Slots[f.I])
 		}
 		return dst, 0, miss
 	}
 	if mode&touching != 0 && b.Touches {
-		index.Raise(f.Group.At(f.I), f.Slot)
+		index.Raise(&f.Group.Slots[f.I], f.Slot)
 	}
 	runtime.KeepAlive(b) // and with it the Cache: its memory stays mapped until here
 	return out, f.Expiry, got

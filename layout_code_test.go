@@ -37,10 +37,10 @@ var hotFuncs = []hotFunc{
 		"torn.Append", "torn.Fence",
 	}},
 	{"internal/store/read.go", "Store.Candidate", "store.(*Store).Candidate", 806, []string{
-		"delay.Point", "index.(*Group).At", "index.(*Group).Matches", "index.(*Group).Overflow",
-		"index.(*Group).Prefetch", "index.(*Index).Empty", "index.(*Index).Group",
-		"index.(*Index).Home", "index.FirstSlot", "index.Ring", "index.SameHash", "index.Tag",
-		"position.(*Window).Live", "ring.(*Ring).Run",
+		"delay.Point", "index.(*Group).Matches", "index.(*Group).Overflow",
+		"index.(*Group).Prefetch", "index.(*Index).Group", "index.(*Index).Home",
+		"index.(*Window).Live", "index.FirstSlot", "index.Ring", "index.SameHash", "index.Tag",
+		"ring.(*Ring).Run",
 	}},
 	{"internal/store/read.go", "ValueIn", "store.ValueIn", 533, []string{
 		"delay.Point", "record.Form.ParseShort", "record.Header.Total",

@@ -14,11 +14,19 @@ type Table struct {
 	len   int32
 }
 
-// none is the entry that readers find before there is one.
-var none Ref
+// NoChunk and ZeroPage are what readers find in a table of chunks, or of pages, that is empty. The
+// page stays zero. It is as large as the largest one, which is a whole chunk on systems with pages
+// of 64 KB.
+var (
+	NoChunk Ref
+	// Sound: it is a variable of the package, which never moves.
+	ZeroPage = RefOf(unsafe.Slice((*byte)(unsafe.Pointer(&zeros)), 8*len(zeros)))
 
-// Init makes the table empty. Its entry 0 may be read, and is zero.
-func (t *Table) Init() { t.first.Store(&none) }
+	zeros [MaxSize / 8]uint64
+)
+
+// Init makes the table empty. Its entry 0 may be read, and is *none.
+func (t *Table) Init(none *Ref) { t.first.Store(none) }
 
 // Len returns the number of entries.
 func (t *Table) Len() int { return int(t.len) }
@@ -45,22 +53,9 @@ func (r *Ref) Bytes(from, to uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(r.Pointer(), from)), to-from)
 }
 
-// closed is the memory that readers find after Close. It stays zero. It is as large as the
-// largest page, which is a whole chunk on systems with pages of 64 KB.
-var closed [MaxSize / 8]uint64
-
-// Close makes all entries refer to closed, so that none keeps its own memory alive.
-func (t *Table) Close() {
-	// Sound: it is a variable of the package, which never moves.
-	nothing := RefOf(unsafe.Slice((*byte)(unsafe.Pointer(&closed)), 8*len(closed)))
+// Fill makes all entries the same. The table keeps its length.
+func (t *Table) Fill(r Ref) {
 	for i := range uint32(t.len) {
-		*t.At(i) = nothing
-	}
-}
-
-// Clear empties all entries. The table keeps its length.
-func (t *Table) Clear() {
-	for i := range uint32(t.len) {
-		*t.At(i) = Ref{}
+		*t.At(i) = r
 	}
 }

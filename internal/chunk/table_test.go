@@ -12,7 +12,7 @@ import (
 // A new table has an entry 0, which is none.
 func TestTable_BeginsWithNone(t *testing.T) {
 	var tab Table
-	tab.Init()
+	tab.Init(&NoChunk)
 	require.Zero(t, tab.Len())
 	require.Equal(t, Ref{}, *tab.At(0))
 }
@@ -28,7 +28,7 @@ func TestTable_ReaderFindsAsManyEntriesAsItSaw(t *testing.T) {
 	}
 	for range 20 {
 		var tab Table
-		tab.Init()
+		tab.Init(&NoChunk)
 		var length atomic.Uint32
 		var stop atomic.Bool
 		var readers sync.WaitGroup
@@ -57,7 +57,7 @@ func TestTable_ReaderFindsAsManyEntriesAsItSaw(t *testing.T) {
 		}
 		stop.Store(true)
 		readers.Wait()
-		tab.Clear()
+		tab.Fill(NoChunk)
 		require.Equal(t, Ref{}, *tab.At(uint32(tab.Len() - 1)))
 	}
 }

@@ -49,11 +49,11 @@ func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 	to := geometry(x.cur.Load())
 	for _, e := range all {
 		g := x.Group(to.home(e.slot))
-		if free := g.empties(); free != 0 { // nearly always
+		if free := ^g.ctrl & tagHighs; free != 0 { // nearly always
 			g.put(FirstSlot(free), e.slot, e.tag)
 			continue
 		}
-		x.used[PartOf(e.slot)]-- // Insert counts it again
+		x.Used[Ring(e.slot)]-- // Insert counts it again
 		if victim, forced := x.Insert(e.slot, e.tag, w); forced {
 			lost(victim)
 		}
@@ -69,9 +69,8 @@ func (x *Index) takeOut(all []taken, home uint32) []taken {
 		g := x.Group(p.At)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			i := FirstSlot(used)
-			if s := g.Load(i); old.home(s) == home {
-				all = append(all, taken{slot: s, tag: g.tagAt(i)})
-				g.clear(i)
+			if s := g.Slots[i].Load(); old.home(s) == home {
+				all = append(all, taken{slot: s, tag: g.take(i)})
 				x.addOverflow(path, p.At, s, -1)
 			}
 		}

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/internal/position"
 )
 
 // An index loses nothing while it grows. A bucket lets it grow at 12 sixteenths; here it
@@ -14,9 +12,9 @@ import (
 func TestIndex_LosesNothingWhileItGrows(t *testing.T) {
 	const at, moves, mostPages = 13, 4, 64
 	pool := newPool(t)
-	window := position.Window{Size: PosMask / 2, Mask: PosMask}
+	window := Window{Size: PosMask / 2, Mask: PosMask}
 	// All that was set is live.
-	w := Windows{Small: &window, Main: &window, Queue: &empty, Cold: &empty}
+	w := Windows{&window, &window, &empty, &empty}
 	lost, inserts := 0, uint64(0)
 	for seed := range uint64(120) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
@@ -25,7 +23,7 @@ func TestIndex_LosesNothingWhileItGrows(t *testing.T) {
 		for x.Pages() < mostPages {
 			if x.Growing() {
 				x.Move(moves, w, func(uint64) { lost++ })
-			} else if int(x.used[0])*16 >= x.Slots()*at {
+			} else if int(x.Used[0])*16 >= x.Slots()*at {
 				pages, err := pool.Pages(max(1, x.Pages()/8))
 				require.NoError(t, err)
 				x.Grow(pages)

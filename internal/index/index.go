@@ -18,7 +18,8 @@
 //
 // An index is guarded by its bucket's lock. Home, Path, Group and the values that they return may
 // also be used by an optimistic reader, which validates the bucket's sequence afterwards: the table
-// of pages is long enough for the geometry that was read before it.
+// of pages is long enough for the geometry that was read before it. An empty index has one page of
+// zeros, in which a search finds nothing.
 //
 // Invariants (numbers as in docs/design.md):
 //
@@ -36,108 +37,9 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/prefetch"
 )
 
-const (
-	probeGroups = 32
-
-	// PosBits is the width of a position in a slot, and PosMask its bits.
-	PosBits  = 36
-	PosMask  = 1<<PosBits - 1
-	ringMask = 3 << PosBits
-	markBit  = 1 << (PosBits + 2)
-	freqOne  = 1 << (PosBits + 3)
-	freqMask = 3 * freqOne
-
-	// HashBits is the number of bits of a hash that a slot holds.
-	HashBits = 23
-	hashAt   = 64 - HashBits
-)
-
-// Tag returns the tag of hash h.
-func Tag(h uint64) uint64 { return h>>34&0x7f | tagUsed }
-
-// SameHash reports whether the hash bits in slot s are those of h.
-func SameHash(s, h uint64) bool { return (s^h)>>hashAt == 0 }
-
-// Slot returns a slot for hash h.
-func Slot(h uint64, ring policy.Ring, pos uint64) uint64 {
-	return h>>hashAt<<hashAt | uint64(ring)<<PosBits | pos
-}
-
-// WithPos returns slot s with another position.
-func WithPos(s uint64, ring policy.Ring, pos uint64) uint64 {
-	return s&^(ringMask|PosMask) | uint64(ring)<<PosBits | pos
-}
-
-// Ring returns the ring that the slot's position refers to.
-func Ring(s uint64) policy.Ring { return policy.Ring(s >> PosBits & (ringMask >> PosBits)) }
-
-// Pos returns the slot's position.
-func Pos(s uint64) uint64 { return s & PosMask }
-
-// HashOf returns the hash bits of a slot, as a number.
-func HashOf(s uint64) uint64 { return s >> hashAt }
-
-// Freq returns how often the entry was read, up to 3.
-func Freq(s uint64) int { return int(s & freqMask / freqOne) }
-
-// WithFreqOf returns slot s with the frequency of another slot.
-func WithFreqOf(s, of uint64) uint64 { return s&^freqMask | of&freqMask }
-
-// WithFreq returns slot s, which has a frequency of 0, with another one.
-func WithFreq(s uint64, freq int) uint64 { return s | uint64(freq)*freqOne&freqMask }
-
-// Location returns slot s without the bits that readers and the policy change: the hash and the
-// location of the entry.
-func Location(s uint64) uint64 { return s &^ (freqMask | markBit) }
-
-// WithoutFreq returns slot s with a frequency of 0.
-func WithoutFreq(s uint64) uint64 { return s &^ freqMask }
-
-// In a slot of the cold part, other bits take the place of the frequency: the ring from which the
-// policy dropped the entry, and whether the entry was read since it arrived or started its last
-// round.
-const (
-	originMain = freqOne
-	readBit    = 2 * freqOne
-)
-
-// WithOrigin returns slot s, of one of the policy's rings, as a slot of the cold part.
-func WithOrigin(s uint64, of policy.Ring) uint64 {
-	return s&^(freqMask|markBit) | uint64(of)*originMain
-}
-
-// Origin returns the ring that the entry of a slot of the cold part came from.
-func Origin(s uint64) policy.Ring { return policy.Ring(s & originMain / originMain) }
-
-// WasRead reports whether the entry of a slot of the cold part was read there.
-func WasRead(s uint64) bool { return s&readBit != 0 }
-
-// WithoutRead returns slot s of the cold part as one that was not read.
-func WithoutRead(s uint64) uint64 { return s &^ readBit }
-
-// MarkRead notes that the entry of a slot of the cold part, which was read as s, was read.
-func MarkRead(slot *atomic.Uint64, s uint64) { slot.CompareAndSwap(s, s|readBit) }
-
-// Lower returns slot s, which was read, with a frequency that is lower by one.
-func Lower(s uint64) uint64 { return s - freqOne }
-
-// IsMarked reports whether slot s is marked. In main the mark means that the entry is on probation,
-// in small that its key had a ghost, and in a stale slot that a lookup has found the ghost.
-func IsMarked(s uint64) bool { return s&markBit != 0 }
-
-// WithMark returns slot s with the mark, and WithoutMark without it.
-func WithMark(s uint64) uint64    { return s | markBit }
-func WithoutMark(s uint64) uint64 { return s &^ markBit }
-
-// HasPast reports whether the entry of stale slot s was already a ghost before it was dropped, or
-// was read as often as is counted. Its frequency, of no other use in a stale slot, is the highest.
-func HasPast(s uint64) bool { return s&freqMask == freqMask && !Ring(s).IsCold() }
-
-// WithPast returns slot s as HasPast wants it.
-func WithPast(s uint64) uint64 { return s | freqMask }
+const probeGroups = 32
 
 // geometry is a number of groups, each the home of an equal share of the hashes. Its methods accept
 // a slot in place of its hash, because a slot has the bits that determine the home.
@@ -153,7 +55,7 @@ func (n geometry) start(home uint32) uint64 {
 
 // path returns the probe path that begins at home.
 func (n geometry) path(home uint32) Path {
-	end := max(uint32(n), 1) // the index may have been reset since, and a path must end
+	end := max(uint32(n), 1) // an empty index has a path, too
 	return Path{At: home, step: 1, end: end, Left: min(probeGroups, end) - 1}
 }
 
@@ -178,17 +80,16 @@ func (p *Path) Next() {
 // Index is the index of one bucket. It must be initialized with Init.
 type Index struct {
 	pages     chunk.Table
-	cur, old  atomic.Uint32 // geometries; cur is 0 while the index is empty
-	front     atomic.Uint32 // homes of old below it have not moved; 0: not growing
-	pageShift uint8         // log2 of the groups in a page
-	sweepAt   uint32        // next group that Sweep examines
-	used      [Parts]int32  // slots by the part of their position, live or stale (I9)
-	latest    uint64        // ring and position of the record that was set last
+	cur, old  atomic.Uint32       // geometries; cur is 0 while the index is empty
+	front     atomic.Uint32       // homes of old below it have not moved; 0: not growing
+	pageShift uint8               // log2 of the groups in a page
+	sweepAt   uint32              // next group that Sweep examines
+	Used      [policy.Rings]int32 // slots by the ring of their position, live or stale (I9)
 }
 
 // Init gives an index the size of its pages.
 func (x *Index) Init(pageSize int) {
-	x.pages.Init()
+	x.pages.Init(&chunk.ZeroPage)
 	x.pageShift = uint8(bits.Len(uint(pageSize>>groupShift - 1)))
 }
 
@@ -222,21 +123,6 @@ func (x *Index) Group(n uint32) *Group {
 // PagesFor returns the least number of pages with more than this many slots.
 func (x *Index) PagesFor(slots int) int { return slots/groupSlots>>x.pageShift + 1 }
 
-// Parts is the number of parts of a bucket by which slots are counted: small, main, and the two
-// rings of the cold part together.
-const Parts = policy.Queue + 1
-
-// PartOf returns the part that the slot's position refers to.
-func PartOf(s uint64) policy.Ring { return min(Ring(s), policy.Queue) }
-
-// Used returns the number of slots, live or stale, of each part.
-func (x *Index) Used() (n [Parts]int) {
-	for i, used := range x.used {
-		n[i] = int(used)
-	}
-	return n
-}
-
 // geometry returns the geometry in which hash h is currently found (I6).
 func (x *Index) geometry(h uint64) geometry {
 	if front := x.front.Load(); front != 0 {
@@ -256,6 +142,14 @@ func (x *Index) Path(h uint64) Path {
 	return in.path(in.home(h))
 }
 
+// Prefetch prefetches n groups, beginning with the home of hash h: in a full cache, every third Set
+// needs the second one. It needs no lock.
+//
+//go:norace
+func (x *Index) Prefetch(h uint64, n int) {
+	chunk.Prefetch(unsafe.Pointer(x.Group(x.Home(h))), n) // sound: nothing is read
+}
+
 // Place is where a slot was found.
 type Place struct {
 	Group *Group
@@ -266,15 +160,12 @@ type Place struct {
 
 // Find finds the slot of hash h for the record at pos of a ring.
 func (x *Index) Find(h uint64, ring policy.Ring, pos uint64) (Place, bool) {
-	if x.Empty() {
-		return Place{}, false
-	}
-	tag, want := Tag(h), Slot(h, ring, pos)
+	want := Slot(h, ring, pos)
 	for p := x.Path(h); ; p.Next() {
 		g := x.Group(p.At)
-		for m := g.Matches(tag); m != 0; m &= m - 1 {
+		for m := g.Matches(h); m != 0; m &= m - 1 {
 			i := FirstSlot(m)
-			if s := g.Load(i); s&^(freqMask|markBit) == want {
+			if s := g.Slots[i].Load(); Location(s) == want {
 				return Place{Group: g, Slot: s, At: p.At, I: i}, true
 			}
 		}
@@ -284,32 +175,107 @@ func (x *Index) Find(h uint64, ring policy.Ring, pos uint64) (Place, bool) {
 	}
 }
 
-// FindFunc finds a slot that may be that of hash h and for which is returns true.
-func (x *Index) FindFunc(h uint64, is func(slot uint64) bool) (Place, bool) {
-	if x.Empty() {
-		return Place{}, false
-	}
-	for p := x.Path(h); ; p.Next() {
-		g := x.Group(p.At)
-		for m := g.Matches(Tag(h)); m != 0; m &= m - 1 {
-			i := FirstSlot(m)
-			if s := g.Load(i); SameHash(s, h) && is(s) {
-				return Place{Group: g, Slot: s, At: p.At, I: i}, true
-			}
-		}
-		if p.Left == 0 || g.Overflow(h) == 0 {
-			return Place{}, false
+// Store replaces the slot at p with another one of the same hash.
+func (x *Index) Store(p Place, slot uint64) {
+	x.Used[Ring(p.Slot)]--
+	x.Used[Ring(slot)]++
+	p.Group.Slots[p.I].Store(slot)
+}
+
+// Remove empties the slot at p, and decrements the counts of the groups that it passed (I4).
+func (x *Index) Remove(p Place) {
+	s := p.Group.Slots[p.I].Load()
+	x.Used[Ring(s)]--
+	p.Group.take(p.I)
+	x.addOverflow(x.Path(s), p.At, s, -1)
+}
+
+// addOverflow adds by, which is 1 or -1, to the counts of entries on the side of h, a hash or a
+// slot, that passed the groups on path p before group at. A count that has reached overflowMost has
+// lost count, and stays there.
+func (x *Index) addOverflow(p Path, at uint32, h uint64, by int) {
+	for ; p.At != at; p.Next() {
+		if g := x.Group(p.At); g.Overflow(h) != overflowMost {
+			g.ctrl += uint64(by) << overflowAt(h)
 		}
 	}
 }
 
-// Prefetch prefetches n groups, beginning with the home of hash h: in a full cache, every third Set
-// needs the second one. It needs no lock.
-//
-//go:norace
-func (x *Index) Prefetch(h uint64, n int) {
-	if !x.Empty() {
-		prefetch.Lines(unsafe.Pointer(x.Group(x.Home(h))), n) // sound: nothing is read
+// Insert puts slot, with its tag, where a search will find it: in the first empty or stale place on
+// its path, or, if probeGroups groups are full of live slots, in place of a live one, which it
+// returns.
+func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool) {
+	path := x.Path(slot)
+	p := path
+	g := x.Group(p.At)
+	free := g.free(&w)
+	for free == 0 && p.Left > 0 {
+		p.Next()
+		g = x.Group(p.At)
+		free = g.free(&w)
+	}
+	i := FirstSlot(free)
+	if forced = free == 0; forced {
+		// Entries with equal hashes evict only each other.
+		p = path
+		g = x.Group(p.At)
+		i = g.oldest(&w)
+		victim = g.Slots[i].Load()
+	}
+	if g.ctrl&(tagUsed<<(8*i&63)) != 0 {
+		x.Remove(Place{Group: g, At: p.At, I: i})
+	}
+	g.put(i, slot, tag)
+	x.Used[Ring(slot)]++
+	x.addOverflow(path, p.At, slot, 1) // (I4)
+	return victim, forced
+}
+
+// Sweep examines the next n groups and drops slots that have been stale for so long that their
+// position may come round again: half of the position space was written since (I5).
+func (x *Index) Sweep(n int, w Windows) {
+	for range min(n, x.Groups()) {
+		g := x.Group(x.sweepAt)
+		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
+			i := FirstSlot(used)
+			s := g.Slots[i].Load()
+			if ring := w.Of(s); !ring.Live(s) && ring.Age(s) > ring.Mask/2 {
+				x.Remove(Place{Group: g, At: x.sweepAt, I: i})
+			}
+		}
+		x.sweepAt = (x.sweepAt + 1) % x.cur.Load()
+	}
+}
+
+// Each calls fn with every used slot, and its tag.
+func (x *Index) Each(fn func(slot, tag uint64)) {
+	for n := range x.cur.Load() {
+		g := x.Group(n)
+		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
+			i := FirstSlot(used)
+			fn(g.Slots[i].Load(), g.ctrl>>(8*i)&0xff)
+		}
+	}
+}
+
+// TakeHome appends the live slots whose hashes, of HashBits bits, lie between at and the end of
+// at's home, and returns that end. A path may visit a group twice, so a slot may be appended twice,
+// with different frequencies if a reader raised it in between.
+func (x *Index) TakeHome(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
+	in := x.geometry(at << hashAt)
+	home := in.home(at << hashAt)
+	end := in.start(home + 1) // the same geometry for all of them (I6)
+	for p := in.path(home); ; p.Next() {
+		g := x.Group(p.At)
+		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
+			s := g.Slots[FirstSlot(used)].Load()
+			if hash := HashOf(s); hash >= at && hash < end && w.Of(s).Live(s) {
+				slots = append(slots, s)
+			}
+		}
+		if p.Left == 0 || !g.anyOverflow() {
+			return slots, end
+		}
 	}
 }
 
@@ -319,14 +285,9 @@ func (x *Index) Reset() []chunk.Ref {
 	x.cur.Store(0)
 	x.old.Store(0)
 	x.front.Store(0)
-	x.sweepAt, x.used = 0, [Parts]int32{}
+	x.sweepAt, x.Used = 0, [policy.Rings]int32{}
+	x.pages.Fill(chunk.ZeroPage) // so that none keeps its own memory alive
 	return pages
-}
-
-// Close empties the index and drops its pages, which are released with the pool.
-func (x *Index) Close() {
-	x.Reset()
-	x.pages.Close()
 }
 
 // TakenPages returns the pages.

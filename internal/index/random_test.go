@@ -9,7 +9,6 @@ import (
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/position"
 )
 
 // entry is a record of the model: what its slot has to say.
@@ -25,7 +24,7 @@ type model struct {
 	t      *testing.T
 	rnd    *rand.Rand
 	x      Index
-	rings  [2]position.Window
+	rings  [2]Window
 	queue  [2][]entry // records in the rings, the oldest first; not all have a slot
 	slots  map[entry]bool
 	pool   *chunk.Pool
@@ -60,7 +59,7 @@ func newModel(t *testing.T, seed uint64) *model {
 }
 
 func (m *model) windows() Windows {
-	return Windows{Small: &m.rings[0], Main: &m.rings[1], Queue: &empty, Cold: &empty}
+	return Windows{&m.rings[0], &m.rings[1], &empty, &empty}
 }
 
 // hash draws a hash; one in four is of a few that are all alike.
@@ -99,7 +98,7 @@ func (m *model) release(from policy.Ring) {
 
 // lose says that the index had no place for a slot.
 func (m *model) lose(victim uint64) {
-	if m.windows().live(victim) {
+	if w := m.windows(); w.Of(victim).Live(victim) {
 		for e := range m.slots {
 			if e.ring == Ring(victim) && e.pos == Pos(victim) {
 				delete(m.slots, e)
@@ -111,7 +110,6 @@ func (m *model) lose(victim uint64) {
 
 func (m *model) insert() {
 	e := m.append(m.hash(), policy.Ring(m.rnd.IntN(2)))
-	m.x.SetLatest(Slot(e.hash, e.ring, e.pos))
 	if victim, forced := m.x.Insert(Slot(e.hash, e.ring, e.pos), Tag(e.hash), m.windows()); forced {
 		m.lose(victim)
 	}
@@ -148,13 +146,13 @@ func (m *model) step() {
 	case x < 70 && len(m.slots) > 0: // moves to the head of a ring
 		e, p := m.any()
 		moved := m.append(e.hash, policy.Ring(m.rnd.IntN(2)))
-		m.x.Store(p, WithFreqOf(Slot(e.hash, moved.ring, moved.pos), p.Slot))
+		m.x.Store(p, WithFreq(Slot(e.hash, moved.ring, moved.pos), Freq(p.Slot)))
 		delete(m.slots, e)
 		m.slots[moved] = true
 	case x < 80 && len(m.slots) > 0: // is read
 		_, p := m.any()
-		Raise(p.Group.At(p.I), p.Slot)
-		require.Equal(m.t, min(Freq(p.Slot)+1, 3), Freq(p.Group.Load(p.I)))
+		Raise(&p.Group.Slots[p.I], p.Slot)
+		require.Equal(m.t, min(Freq(p.Slot)+1, 3), Freq(p.Group.Slots[p.I].Load()))
 	case x < 90 && m.x.Growing():
 		m.x.PrefetchMove(3)
 		m.x.Move(1+m.rnd.IntN(3), m.windows(), m.lose)
@@ -170,24 +168,24 @@ func (m *model) step() {
 func (m *model) check() {
 	w, live := m.windows(), 0
 	passed := make([][2]uint64, m.x.Groups())
-	var used [Parts]int32
+	var used [policy.Rings]int32
 	for n := range m.x.cur.Load() {
 		g := m.x.Group(n)
 		for i := range groupSlots {
-			if g.tagAt(i) == 0 {
+			if g.ctrl>>(8*i)&0xff == 0 {
 				continue
 			}
-			s := g.Load(i)
-			used[PartOf(s)]++
+			s := g.Slots[i].Load()
+			used[Ring(s)]++
 			for p := m.x.Path(s); p.At != n; p.Next() {
 				passed[p.At][HashOf(s)&1]++
 				require.NotZero(m.t, p.Left, "I4: slot %d of group %d is not on its path", i, n)
 			}
-			if w.live(s) {
+			if w.Of(s).Live(s) {
 				live++
 				continue
 			}
-			age, most := w.of(s).Age(s), w.of(s).Mask/4*3
+			age, most := w.Of(s).Age(s), w.Of(s).Mask/4*3
 			require.LessOrEqual(m.t, age, most, "I5: the age of a stale slot")
 		}
 	}
@@ -198,7 +196,7 @@ func (m *model) check() {
 			} // else it may be any number
 		}
 	}
-	require.Equal(m.t, used, m.x.used, "I9: slots by part")
+	require.Equal(m.t, used, m.x.Used, "I9: slots by part")
 	require.Len(m.t, m.slots, live)
 	for e := range m.slots {
 		p, ok := m.x.Find(e.hash, e.ring, e.pos)

@@ -73,7 +73,7 @@ func (r *Ring) Close() {
 func (r *Ring) forget() {
 	r.moveTail(r.Size)
 	r.Size = 0
-	r.table.Clear()
+	r.table.Fill(chunk.NoChunk)
 	r.Counts = Counts{}
 }
 

@@ -32,8 +32,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/position"
-	"github.com/ringcache/ringcache/internal/prefetch"
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/torn"
@@ -41,7 +40,7 @@ import (
 
 // Ring is a ring. It must be initialized with Init.
 type Ring struct {
-	position.Window
+	index.Window
 	table    chunk.Table   // a circle of slots
 	circle   atomic.Uint32 // its length, a power of two, less one
 	shift    uint8         // log2 of the chunk size
@@ -69,7 +68,7 @@ type Counts struct {
 // position.
 func (r *Ring) Init(p *chunk.Pool, shift uint8, posBits uint) {
 	r.pool = p
-	r.table.Init()
+	r.table.Init(&chunk.NoChunk)
 	r.lines = 1
 	r.shift = shift
 	r.Mask = 1<<posBits - 1
@@ -117,6 +116,8 @@ func (r *Ring) Left() int {
 
 // entry returns the slot of pos. The circle is shorter than the position space (I3), so bits above
 // those of a position do not matter.
+//
+//go:norace
 func (r *Ring) entry(pos uint64) *chunk.Ref {
 	return r.table.At(uint32(pos>>(r.shift&63)) & r.circle.Load())
 }
@@ -126,12 +127,14 @@ func (r *Ring) entry(pos uint64) *chunk.Ref {
 //
 //go:norace
 func (r *Ring) Run(pos uint64) []byte {
-	c := *r.table.At(uint32(pos>>(r.shift&63)) & r.circle.Load())
-	if c == (chunk.Ref{}) {
+	c := r.entry(pos).Pointer()
+	if c == nil {
 		return nil
 	}
 	size := uint32(1) << (r.shift & 31) // the mask tells the compiler that shift is below 32
-	return c.Bytes(uint32(pos)&(size-1), size)
+	at := uint32(pos) & (size - 1)
+	// Sound: a chunk has so many bytes, and stays mapped as long as the ring can be reached.
+	return unsafe.Slice((*byte)(unsafe.Add(c, at)), size-at)
 }
 
 // Since returns the position of a live record as a number that increases where positions start
@@ -374,7 +377,7 @@ func (r *Ring) Prefetch(pos uint64) { r.PrefetchRecord(r.Run(pos)) }
 //go:norace
 func (r *Ring) PrefetchRecord(rec []byte) {
 	// Sound: nothing is read, and a prefetch cannot fault.
-	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(rec)), int(r.lines))
+	chunk.Prefetch(unsafe.Pointer(unsafe.SliceData(rec)), int(r.lines))
 }
 
 // PrefetchHead prefetches the lines of the head's chunk that the next record will be written to. In
@@ -382,11 +385,11 @@ func (r *Ring) PrefetchRecord(rec []byte) {
 func (r *Ring) PrefetchHead() {
 	head := r.Head()
 	// The head's own line was written just now, so the next one is prefetched.
-	off := head&(1<<(r.shift&63)-1) + prefetch.LineSize
-	if off > prefetch.LineSize && off < 1<<(r.shift&63) {
+	off := head&(1<<(r.shift&63)-1) + chunk.LineSize
+	if off > chunk.LineSize && off < 1<<(r.shift&63) {
 		// Sound: as in PrefetchRecord.
-		next := unsafe.Pointer(unsafe.SliceData(r.Run(head + prefetch.LineSize)))
-		prefetch.ForWrite(next, int(r.lines))
+		next := unsafe.Pointer(unsafe.SliceData(r.Run(head + chunk.LineSize)))
+		chunk.PrefetchWrite(next, int(r.lines))
 	}
 }
 
@@ -394,8 +397,8 @@ func (r *Ring) PrefetchHead() {
 // processor's own prefetchers take over from there.
 func (r *Ring) Expect(size int) {
 	const maxLines = 4
-	r.lines = uint8(min(size/prefetch.LineSize+2, maxLines))
-	if size <= prefetch.LineSize/2 {
+	r.lines = uint8(min(size/chunk.LineSize+2, maxLines))
+	if size <= chunk.LineSize/2 {
 		r.lines = 1
 	}
 }

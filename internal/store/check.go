@@ -91,10 +91,10 @@ func (b *Store) checkExpiry(expiry uint32) error {
 func (b *Store) checkIndex(live map[place]uint64) error {
 	var errs []error
 	failf := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	var used [index.Parts]int
+	var used [policy.Rings]int32
 	b.Index.Each(func(slot, tag uint64) {
 		at := place{index.Ring(slot), index.Pos(slot)}
-		used[index.PartOf(slot)]++
+		used[index.Ring(slot)]++
 		if r := b.Ring(at.ring); !r.Live(slot) {
 			if r.Age(slot) > r.Mask/4*3 {
 				failf("I5: a stale slot of age %d in a space of %d", r.Age(slot), r.Mask)
@@ -109,8 +109,8 @@ func (b *Store) checkIndex(live map[place]uint64) error {
 		}
 		delete(live, at)
 	})
-	if used != b.Index.Used() {
-		failf("I9: counts %v slots of the rings, has %v", b.Index.Used(), used)
+	if used != b.Index.Used {
+		failf("I9: counts %v slots of the rings, has %v", b.Index.Used, used)
 	}
 	if len(live) > 0 {
 		failf("I7: %d live records have no slot", len(live))

@@ -277,7 +277,7 @@ func (c Cold) Read(
 	}
 	dst, _ = f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
 	if touch && !index.WasRead(f.Slot) {
-		index.MarkRead(f.Group.At(f.I), f.Slot)
+		index.MarkRead(&f.Group.Slots[f.I], f.Slot)
 	}
 	if f.Kind.Base() == record.Packed {
 		d = b.Shared.Compression.DictOf(dst)

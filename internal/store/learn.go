@@ -95,11 +95,11 @@ func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
 // ghosts returns how many ghosts there are of each ring: a live entry has one slot
 // (I7), and all others are stale (I9).
 func (b *Store) ghosts() [RingCount]int {
-	used := b.Index.Used()
+	used := b.Index.Used
 	var n [RingCount]int
 	for i := range n {
-		n[i] = used[i] - b.Rings[i].Entries
+		n[i] = int(used[i]) - b.Rings[i].Entries
 	}
-	b.cold.addGhosts(&n, used[policy.Queue])
+	b.cold.addGhosts(&n, int(used[policy.Queue]+used[policy.Cold]))
 	return n
 }

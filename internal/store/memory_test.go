@@ -155,7 +155,7 @@ func rotateSomeLocked(t *testing.T, p *ringtest.PackedCache, b *store.Store) (ro
 		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
 		at, ok := b.Index.Find(ringtest.Shared(p.Cache).Hash(key), policy.Cold, r.Tail)
 		require.True(t, ok)
-		index.MarkRead(at.Group.At(at.I), at.Slot)
+		index.MarkRead(&at.Group.Slots[at.I], at.Slot)
 		n := r.Entries
 		require.True(t, b.RotateCold())
 		require.Equal(t, n, r.Entries)

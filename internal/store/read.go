@@ -62,17 +62,14 @@ func (f *Found) IsPacked() bool {
 func (b *Store) Candidate(
 	h uint64, now *uint32,
 ) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
-	if b.Index.Empty() {
-		return nil, nil, 0, Miss
-	}
 	g := b.Index.Group(b.Index.Home(h))
 	g.Prefetch() // unlike a load, it does not wait for the last lookup's atomic operations
 	if now != nil && b.Mortal.Load() {
 		*now = b.Shared.Now()
 	}
 	var ghost *atomic.Uint64
-	for m := g.Matches(index.Tag(h)); m != 0; m &= m - 1 {
-		at := g.At(index.FirstSlot(m))
+	for m := g.Matches(h); m != 0; m &= m - 1 {
+		at := &g.Slots[index.FirstSlot(m)]
 		s = at.Load()
 		delay.Point()
 		if !index.SameHash(s, h) {
@@ -164,15 +161,11 @@ func origin(s uint64) policy.Ring {
 //
 //go:norace
 func (b *Store) Find(f *Found, k []byte, h uint64) bool {
-	if b.Index.Empty() {
-		return false
-	}
-	tag := index.Tag(h)
 	for p := b.Index.Path(h); ; p.Next() {
 		g := b.Index.Group(p.At)
-		for m := g.Matches(tag); m != 0; m &= m - 1 {
+		for m := g.Matches(h); m != 0; m &= m - 1 {
 			i := index.FirstSlot(m)
-			s := g.Load(i)
+			s := g.Slots[i].Load()
 			if !index.SameHash(s, h) {
 				continue
 			}
@@ -256,7 +249,7 @@ func (b *Store) CountOddities(f *Found) {
 // frequency, and postpones the expiry if that is due.
 func (b *Store) NoteRead(f *Found) {
 	b.putOff(f)
-	switch slot := f.Group.At(f.I); {
+	switch slot := &f.Group.Slots[f.I]; {
 	case !index.Ring(f.Slot).IsCold():
 		if b.Touches {
 			index.Raise(slot, f.Slot)

@@ -122,10 +122,8 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 // windows returns the live parts of the rings.
 func (b *Store) windows() index.Windows {
 	return index.Windows{
-		Small: &b.Rings[policy.Small].Window,
-		Main:  &b.Rings[policy.Main].Window,
-		Queue: &b.cold.queue().Window,
-		Cold:  &b.cold.store().Window,
+		&b.Rings[policy.Small].Window, &b.Rings[policy.Main].Window,
+		&b.cold.queue().Window, &b.cold.store().Window,
 	}
 }
 
@@ -264,7 +262,7 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 	case replace && index.Ring(f.Slot).IsCold():
 		slot = index.WithMark(slot) // on probation for the one read
 	case replace:
-		slot = index.WithFreqOf(slot, f.Slot)
+		slot = index.WithFreq(slot, index.Freq(f.Slot))
 	case w.Restored && b.Touches:
 		slot = index.WithFreq(slot, w.Freq)
 	case f.Ghost && b.policy.Full() && (to == policy.Small || !index.HasPast(f.Slot)):
@@ -276,7 +274,6 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 // enter puts the slot of a record of hash h into the index: in the place of f, if that is the
 // record that it replaces, which is dead now, or its key's ghost.
 func (b *Store) enter(f *Found, slot, h uint64) {
-	b.Index.SetLatest(slot)
 	if f.dead || f.Ghost {
 		b.Index.Store(f.Place, slot)
 	} else if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
@@ -396,8 +393,8 @@ type Sizes struct {
 // Sizes returns the sizes of the bucket.
 func (b *Store) Sizes() Sizes {
 	slots, live := 0, b.live()
-	for _, used := range b.Index.Used() {
-		slots += used
+	for _, used := range b.Index.Used {
+		slots += int(used)
 	}
 	return Sizes{
 		Entries: b.entries(), Spaced: int(b.spaced - b.internals), Records: live,
@@ -452,7 +449,7 @@ func (b *Store) forget() {
 func (b *Store) Close() {
 	b.Closed = true
 	b.forget()
-	b.Index.Close()
+	b.Index.Reset() // its pages are released with the pool
 	for in := range b.inUse() {
 		b.Ring(in).Close()
 	}

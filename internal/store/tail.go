@@ -208,7 +208,7 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 		b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
 		return
 	}
-	slot := index.WithoutFreq(p.Slot)
+	slot := index.WithFreq(p.Slot, 0)
 	if index.Freq(p.Slot) == 1 {
 		slot = index.WithMark(slot)
 	}

@@ -2,14 +2,8 @@
 
 #include "textflag.h"
 
-// func Line(p unsafe.Pointer)
-TEXT ·Line(SB), NOSPLIT, $0-8
-	MOVD p+0(FP), R0
-	PRFM (R0), PLDL1KEEP
-	RET
-
-// func Lines(p unsafe.Pointer, n int)
-TEXT ·Lines(SB), NOSPLIT, $0-16
+// func Prefetch(p unsafe.Pointer, n int)
+TEXT ·Prefetch(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD n+8(FP), R1
 
@@ -20,8 +14,8 @@ line:
 	BNE  line
 	RET
 
-// func ForWrite(p unsafe.Pointer, n int)
-TEXT ·ForWrite(SB), NOSPLIT, $0-16
+// func PrefetchWrite(p unsafe.Pointer, n int)
+TEXT ·PrefetchWrite(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD n+8(FP), R1
 

@@ -5,14 +5,8 @@
 // PREFETCHW (AX): the assembler has no name for it.
 #define PREFETCHW BYTE $0x0F; BYTE $0x0D; BYTE $0x08
 
-// func Line(p unsafe.Pointer)
-TEXT ·Line(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	PREFETCHT0 (AX)
-	RET
-
-// func Lines(p unsafe.Pointer, n int)
-TEXT ·Lines(SB), NOSPLIT, $0-16
+// func Prefetch(p unsafe.Pointer, n int)
+TEXT ·Prefetch(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ n+8(FP), CX
 
@@ -23,8 +17,8 @@ line:
 	JNZ  line
 	RET
 
-// func ForWrite(p unsafe.Pointer, n int)
-TEXT ·ForWrite(SB), NOSPLIT, $0-16
+// func PrefetchWrite(p unsafe.Pointer, n int)
+TEXT ·PrefetchWrite(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ n+8(FP), CX
 

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringcache/ringcache/internal/position"
 )
 
 // What stale finds without a branch is what live says of each slot, in rings of
@@ -16,8 +14,8 @@ func TestGroup_Stale(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	both := [2]int{}
 	for range 10_000 {
-		window := func(of uint64) position.Window {
-			return position.Window{
+		window := func(of uint64) Window {
+			return Window{
 				Tail: rnd.Uint64() & mask,
 				Size: rnd.Uint64N(mask/4+1) * of,
 				Mask: mask,
@@ -25,25 +23,25 @@ func TestGroup_Stale(t *testing.T) {
 		}
 		small, main := window(1), window(rnd.Uint64N(2))
 		queue, cold := window(1), window(rnd.Uint64N(2))
-		w := Windows{Small: &small, Main: &main, Queue: &queue, Cold: &cold}
+		w := Windows{&small, &main, &queue, &cold}
 		var g Group
 		want := uint64(0)
-		for i := range g.slots {
+		for i := range g.Slots {
 			g.ctrl |= tagUsed << (8 * i)
-			of := w.of(rnd.Uint64())
+			of := w.Of(rnd.Uint64())
 			// Near the ends of a window, inside and outside of it.
 			pos := (of.Tail + [...]uint64{0, of.Size}[rnd.IntN(2)] + rnd.Uint64N(9) - 4) & mask
 			ring := rnd.Uint64N(4) << PosBits
 			s := rnd.Uint64()&^(PosMask|ringMask) | ring | pos
-			g.slots[i].Store(s)
-			if !w.live(s) {
+			g.Slots[i].Store(s)
+			if !w.Of(s).Live(s) {
 				want |= 0x80 << (8 * i)
 				both[0]++
 			} else {
 				both[1]++
 			}
 		}
-		require.Equal(t, want, g.stale(w), "small %+v, main %+v", small, main)
+		require.Equal(t, want, g.free(&w), "small %+v, main %+v", small, main)
 	}
 	require.Greater(t, both[0], 1000)
 	require.Greater(t, both[1], 1000)
@@ -55,37 +53,48 @@ func TestGroup_OverflowCounts(t *testing.T) {
 	sides := []uint64{0, 1 << hashAt}
 	for i, h := range sides {
 		other := sides[1-i]
-		var g Group
+		x, g := twoGroups(t)
+		add := func(h uint64, by int) { x.addOverflow(geometry(2).path(0), 1, h, by) }
 		for n := 1; n < overflowMost; n++ {
 			for range n {
-				g.addOverflow(h, 1)
+				add(h, 1)
 			}
 			require.NotZero(t, g.Overflow(h), "side %d: %d have passed", i, n)
 			require.True(t, g.anyOverflow(), "side %d: %d have passed", i, n)
 			require.Zero(t, g.Overflow(other), "side %d: %d have passed", i, n)
-			g.addOverflow(other, 1)
+			add(other, 1)
 			for range n {
-				g.addOverflow(h, -1)
+				add(h, -1)
 			}
 			require.Zero(t, g.Overflow(h), "side %d: none of %d has passed", i, n)
 			require.NotZero(t, g.Overflow(other), "side %d", i)
-			g.addOverflow(other, -1)
+			add(other, -1)
 			require.Zero(t, g.ctrl, "side %d: nothing has passed", i)
 		}
 		for range 2 * overflowMost {
-			g.addOverflow(h, 1)
+			add(h, 1)
 		}
 		for range 2 * overflowMost {
-			g.addOverflow(h, -1)
+			add(h, -1)
 		}
 		require.NotZero(t, g.Overflow(h), "side %d: too many to count have passed", i)
 		require.Zero(t, g.Overflow(other), "side %d", i)
 		g.put(groupSlots-1, 1, tagUsed)
-		g.clear(groupSlots - 1)
+		require.EqualValues(t, tagUsed, g.take(groupSlots-1), "side %d: a tag and a count meet", i)
 		require.Zero(t, g.Overflow(other), "side %d: a tag and a count meet", i)
-		require.Zero(t, g.tagAt(groupSlots-1), "side %d: a tag and a count meet", i)
+		require.Zero(t, g.take(groupSlots-1), "side %d: a tag and a count meet", i)
 	}
 }
 
+// twoGroups returns an index with groups, and the first of them.
+func twoGroups(t *testing.T) (*Index, *Group) {
+	pool, x := newPool(t), new(Index)
+	x.Init(pool.PageSize())
+	pages, err := pool.Pages(1)
+	require.NoError(t, err)
+	x.Grow(pages)
+	return x, x.Group(0)
+}
+
 // empty is the window of a ring that has nothing.
-var empty position.Window
+var empty Window
