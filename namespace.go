@@ -226,7 +226,7 @@ func (c *engine) adoptNamespaces() {
 		known[g] = true
 	}
 	c.shared.Generations.Keep(func(g uint64) bool { return known[g] })
-	if c.shared.Generations.Forgotten() > 0 {
+	if c.shared.Generations.Forgotten.Load() > 0 {
 		c.inParallel(c.all(), func(b *bucket) {
 			b.change(func(s *store.Store) { s.Namespaces().DropForgotten() })
 		})

@@ -29,8 +29,8 @@ type Usage struct {
 // Table holds the generations that are in use, and those of forgotten ones that have entries left.
 // It is made by New. Lookups take no lock.
 type Table struct {
-	inUse     atomic.Bool
-	forgotten atomic.Uint64 // generations that have been forgotten
+	InUse     atomic.Bool   // the table has or had a generation
+	Forgotten atomic.Uint64 // generations that have been forgotten
 	live      atomic.Pointer[circle]
 
 	mu   sync.Mutex
@@ -53,12 +53,6 @@ func New() *Table {
 	t.live.Store(&empty)
 	return t
 }
-
-// InUse reports whether the table has or had any generation.
-func (t *Table) InUse() bool { return t.inUse.Load() }
-
-// Forgotten returns the number of generations that were forgotten.
-func (t *Table) Forgotten() uint64 { return t.forgotten.Load() }
 
 // Make returns a new generation of the namespace with a name, which no entry has, and its usage.
 func (t *Table) Make(name string) (uint64, *Usage) {
@@ -86,7 +80,7 @@ func (t *Table) Enter(g uint64) *Usage {
 // Forget marks a generation; its entries are then forgotten.
 func (t *Table) Forget(g uint64) {
 	if u := t.Of(g); u != nil && !u.forgotten.Swap(true) {
-		t.forgotten.Add(1)
+		t.Forgotten.Add(1)
 	}
 }
 
@@ -134,7 +128,7 @@ func (t *Table) Count(g uint64, entries, bytes int) {
 
 // add enters a generation, under the lock.
 func (t *Table) add(g uint64, name string) *Usage {
-	t.inUse.Store(true)
+	t.InUse.Store(true)
 	if all := *t.live.Load(); 2*(t.used+1) > len(all) {
 		t.rebuild()
 	}

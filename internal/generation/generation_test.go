@@ -13,7 +13,7 @@ import (
 // room for the ones in use alone.
 func TestTable_WhatIsForgottenStaysForgotten(t *testing.T) {
 	table := New()
-	require.False(t, table.InUse())
+	require.False(t, table.InUse.Load())
 	live := map[uint64]*Usage{}
 	var forgotten []uint64
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -30,8 +30,8 @@ func TestTable_WhatIsForgottenStaysForgotten(t *testing.T) {
 			break
 		}
 	}
-	require.True(t, table.InUse())
-	require.EqualValues(t, len(forgotten), table.Forgotten())
+	require.True(t, table.InUse.Load())
+	require.EqualValues(t, len(forgotten), table.Forgotten.Load())
 	for g, u := range live {
 		require.Same(t, u, table.Of(g))
 		require.False(t, table.IsForgotten(g))
@@ -71,7 +71,7 @@ func TestTable_KeepsWhatIsNamed(t *testing.T) {
 		require.Same(t, table.Enter(g+1), table.Enter(g+1))
 	}
 	table.Keep(func(g uint64) bool { return g%2 == 0 })
-	require.EqualValues(t, 50, table.Forgotten())
+	require.EqualValues(t, 50, table.Forgotten.Load())
 	for g := range uint64(100) {
 		require.Equal(t, (g+1)%2 != 0, table.IsForgotten(g+1))
 	}

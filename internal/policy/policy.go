@@ -102,7 +102,7 @@ const (
 // State is the policy of one bucket.
 type State struct {
 	Kind         Kind
-	full         bool  // main has been filled
+	Full         bool  // main has been filled, so room for a new record comes from dropping others
 	idle         uint8 // entries dropped at small's tail since one was at main's
 	still        uint8 // entries dropped at small's tail since one qualified for main
 	doubted      uint8 // ghosts that were not trusted
@@ -129,7 +129,9 @@ const (
 )
 
 // New returns the policy of an empty bucket.
-func New(k Kind) State { return State{Kind: k, lessons: naive, still: standing} }
+func New(k Kind) State {
+	return State{Kind: k, Full: k == FIFO, lessons: naive, still: standing}
+}
 
 // Exchange passes the bucket's evidence to the learner and adopts the lessons of all buckets. The
 // bucket now has the given number of entries, of mean bytes each.
@@ -204,7 +206,7 @@ func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
 	}
 	share := max(1, int(float64(s.lessons.Small*float64(total))+0.5))
 	main = max(0, total-max(share, hasSmall))
-	if !s.full {
+	if !s.Full {
 		return share, main
 	}
 	if s.still >= standing {
@@ -245,13 +247,13 @@ func (s *State) Admit(g Ghost, smallFits, mainFits bool) Ring {
 	case g != NoGhost && s.trusts(g):
 		s.still = 0
 		return Main
-	case smallFits || s.full:
+	case smallFits || s.Full:
 		return Small
 	case mainFits:
 		// Small would only hand its oldest record on to main: this saves a copy.
 		return Main
 	default:
-		s.full = true
+		s.Full = true
 		return Small
 	}
 }
@@ -264,18 +266,12 @@ func (s *State) Entry() Ring {
 	return Small
 }
 
-// Dropping reports whether room for a new record can come only from dropping others of its ring.
-func (s *State) Dropping() bool { return s.full || s.Kind == FIFO }
-
 // Emptied notes that the bucket has been emptied.
-func (s *State) Emptied() { s.full, s.still = false, standing }
-
-// Full reports whether main has been filled.
-func (s *State) Full() bool { return s.full }
+func (s *State) Emptied() { s.Full, s.still = s.Kind == FIFO, standing }
 
 // SmallTail decides about the record of n bytes at the tail of small, with the given frequency.
 func (s *State) SmallTail(freq, n int, w *Work) Verdict {
-	if !s.full { // there is room in main: nothing is dropped, even without work left
+	if !s.Full || s.Kind == FIFO { // nothing is dropped in small, even without work left
 		w.Spend(n)
 		s.idle = 0
 		return Promote

@@ -25,7 +25,7 @@ func TestState_Admit(t *testing.T) {
 		{name: "FIFO", kind: FIFO, smallFit: true, want: Main},
 	} {
 		s := New(c.kind)
-		s.full, s.lessons.Trust = c.full, c.trust
+		s.Full, s.lessons.Trust = c.full, c.trust
 		assert.Equal(t, c.want, s.Admit(c.ghost, c.smallFit, c.fit), c.name)
 	}
 }
@@ -43,11 +43,11 @@ func TestState_FullOnceMainIsFilled(t *testing.T) {
 	for range 3 {
 		s.Admit(NoGhost, false, true)
 	}
-	require.False(t, s.Full(), "main has room")
+	require.False(t, s.Full, "main has room")
 	s.Admit(NoGhost, false, false)
-	require.True(t, s.Full(), "nothing fits")
+	require.True(t, s.Full, "nothing fits")
 	s.Emptied()
-	require.False(t, s.Full(), "it was emptied")
+	require.False(t, s.Full, "it was emptied")
 }
 
 func TestState_Tails(t *testing.T) {
@@ -57,11 +57,11 @@ func TestState_Tails(t *testing.T) {
 		freq        int
 		small, main Verdict
 	}{
-		{"cold", State{full: true}, 0, Drop, Drop},
-		{"read once", State{full: true}, 1, Promote, Reinsert},
-		{"hot", State{full: true}, MaxFreq, Promote, Reinsert},
+		{"cold", State{Full: true}, 0, Drop, Drop},
+		{"read once", State{Full: true}, 1, Promote, Reinsert},
+		{"hot", State{Full: true}, MaxFreq, Promote, Reinsert},
 		{"cold, main is being filled", State{}, 0, Promote, Drop},
-		{"FIFO", State{Kind: FIFO, full: true}, MaxFreq, Promote, Drop},
+		{"FIFO", State{Kind: FIFO, Full: true}, MaxFreq, Promote, Drop},
 	} {
 		w := SetWork(100)
 		assert.Equal(t, c.small, c.s.SmallTail(c.freq, 100, &w), "%s: at small's tail", c.name)
@@ -73,7 +73,7 @@ func TestState_Tails(t *testing.T) {
 // Where one read has not been enough, two are, and one still is now and then. Nothing
 // stays in main for ever: when it has dropped nothing for long, the next entry comes.
 func TestState_WhatComesToMain(t *testing.T) {
-	s := State{full: true, lessons: Lessons{Twice: true}}
+	s := State{Full: true, lessons: Lessons{Twice: true}}
 	promoted := func(freq int) bool {
 		w := SetWork(100)
 		return s.SmallTail(freq, 100, &w) == Promote
@@ -115,7 +115,7 @@ func TestIsNear(t *testing.T) {
 
 // A record that takes the place of several must be read as often to leave small.
 func TestState_LargeRecordsProveThemselves(t *testing.T) {
-	s := State{full: true, mean: 100}
+	s := State{Full: true, mean: 100}
 	for n, reads := range map[int]int{1: 1, 200: 1, 201: 2, 400: 2, 401: 3, 10_000: 3} {
 		for freq := range MaxFreq + 1 {
 			w := SetWork(n)
@@ -129,7 +129,7 @@ func TestState_LargeRecordsProveThemselves(t *testing.T) {
 func TestWork_Bounds(t *testing.T) {
 	for _, set := range []int{0, 100, 1 << 20} {
 		for _, n := range []int{1, 100, 5000, SetWork(set).Bytes, SetWork(set).Bytes + 1} {
-			s, w := State{full: true}, SetWork(set)
+			s, w := State{Full: true}, SetWork(set)
 			moves := 0
 			for s.MainTail(MaxFreq, n, &w) == Reinsert {
 				moves++
@@ -156,7 +156,7 @@ func TestState_Limits(t *testing.T) {
 // Each ring may hold what the other does not; main has room to grow into while records come.
 func TestState_NoMemoryIsIdle(t *testing.T) {
 	s := New(S3FIFO)
-	s.full = true
+	s.Full = true
 	for _, c := range []struct{ hasSmall, hasMain, standing, coming, main int }{
 		{10, 90, 10, 10, 90},
 		{0, 100, 10, 10, 90}, // small has its share

@@ -11,10 +11,12 @@ import (
 
 // Release gives up the n oldest bytes, and the chunks that the tail leaves.
 func (r *Ring) Release(n uint64) {
-	r.ledger.SetSpan((r.Tail+n)&r.Mask, r.Head()) // before another ring has the chunks
-	leave := ((r.Tail & (1<<r.shift - 1)) + n) >> r.shift
-	for i := range leave {
-		r.drop(r.Tail + i<<r.shift)
+	if r.ledger != nil {
+		r.ledger.SetSpan((r.Tail+n)&r.Mask, r.Head()) // before another ring has the chunks
+	}
+	shift := r.shift & 63 // the mask tells the compiler that it is below 64
+	for i := range (r.Tail&(1<<shift-1) + n) >> shift {
+		r.drop(r.Tail + i<<shift)
 	}
 	r.moveTail(n)
 	r.Size -= n

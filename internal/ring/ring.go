@@ -99,11 +99,10 @@ func (r *Ring) Chunks() (all []chunk.Ref) {
 	return all
 }
 
-// Room returns the capacity of the ring in bytes, dead ones included, if it may hold limit chunks.
-func (r *Ring) Room(limit int) uint64 { return uint64(max(limit, r.Held())) << r.shift }
-
-// Fits reports whether a ring of limit chunks has room for n more bytes.
-func (r *Ring) Fits(n, limit int) bool { return r.Size+uint64(n) <= r.Room(limit) }
+// Fits reports whether the ring has room for n more bytes, if it may hold limit chunks.
+func (r *Ring) Fits(n, limit int) bool {
+	return r.Size+uint64(n) <= uint64(max(limit, r.Held()))<<(r.shift&63)
+}
 
 // Left returns the number of writable bytes after the head. It is 0 while the head's chunk is
 // borrowed.
@@ -145,15 +144,16 @@ func (r *Ring) Since(pos uint64) uint64 {
 	return uint64(r.turns)*(r.Mask+1) + r.Tail + (pos-r.Tail)&r.Mask
 }
 
-// Extend makes the n bytes after the head writable, where Size+n <= Room(limit). On an error
+// Extend makes the n bytes after the head writable, where Fits(n, limit). On an error
 // nothing is lost, and chunks that were taken are kept for the next record.
 func (r *Ring) Extend(n uint64, limit int) error {
-	if r.borrowed && r.Size+n > r.Room(0) {
+	if r.borrowed && !r.Fits(int(n), 0) {
 		if err := r.separate(); err != nil {
 			return err
 		}
 	}
-	need := int32(((r.Tail&(1<<r.shift-1))+r.Size+n-1)>>r.shift) + 1
+	shift := r.shift & 63 // the mask tells the compiler that it is below 64
+	need := int32(((r.Tail&(1<<shift-1))+r.Size+n-1)>>shift) + 1
 	for r.mapped < need {
 		if int(r.mapped) == r.table.Len() {
 			r.growTable()
@@ -220,8 +220,8 @@ func (r *Ring) Append(header, key, value []byte) uint64 {
 		} else {
 			copy(b, header)
 		}
-		copy(b[len(header):], key)
-		copy(b[len(header)+len(key):], value)
+		b = b[len(header):]
+		copy(b[copy(b, key):], value)
 	} else {
 		at := r.Write(pos, header)
 		at = r.Write(at, key)
@@ -316,9 +316,6 @@ func (r *Ring) Equal(pos uint64, p []byte) bool {
 
 // Hash returns the xxhash of the n bytes from pos on.
 func (r *Ring) Hash(pos uint64, n int) uint64 {
-	if n == 0 {
-		return xxhash.Sum64(nil) // there may be no chunk at pos
-	}
 	if b := r.Run(pos); len(b) >= n {
 		return xxhash.Sum64(b[:n])
 	}
@@ -383,13 +380,10 @@ func (r *Ring) PrefetchRecord(rec []byte) {
 // PrefetchHead prefetches the lines of the head's chunk that the next record will be written to. In
 // a full ring, they also contain the oldest records.
 func (r *Ring) PrefetchHead() {
-	head := r.Head()
 	// The head's own line was written just now, so the next one is prefetched.
-	off := head&(1<<(r.shift&63)-1) + chunk.LineSize
-	if off > chunk.LineSize && off < 1<<(r.shift&63) {
+	if b := r.Run(r.Head()); len(b) > chunk.LineSize {
 		// Sound: as in PrefetchRecord.
-		next := unsafe.Pointer(unsafe.SliceData(r.Run(head + chunk.LineSize)))
-		chunk.PrefetchWrite(next, int(r.lines))
+		chunk.PrefetchWrite(unsafe.Pointer(&b[chunk.LineSize]), int(r.lines))
 	}
 }
 

@@ -50,6 +50,11 @@ func newPool(t *testing.T) *chunk.Pool {
 	return chunk.NewPool(heapMemory(t), 1<<20, 1<<testShift, chunk.Never)
 }
 
+// room returns the capacity of the ring in bytes if it may hold limit chunks.
+func (q *queue) room(limit int) uint64 {
+	return uint64(max(limit, q.ring.Held())) << q.ring.shift
+}
+
 // append appends a record of n bytes, n being 3 or more.
 func (q *queue) append(n, limit int) {
 	k := make([]byte, q.rnd.IntN(min(n-record.ShortHeader, 63)+1))
@@ -133,7 +138,7 @@ func TestRing_IsAByteQueue(t *testing.T) {
 			limit = 1 + rnd.IntN(6)
 		}
 		n := 3 + rnd.IntN(120)
-		if left := int(q.ring.Room(limit) - q.ring.Size); rnd.IntN(4) == 0 && left >= 3 && left < 1<<15 {
+		if left := int(q.room(limit) - q.ring.Size); rnd.IntN(4) == 0 && left >= 3 && left < 1<<15 {
 			n = left // to the last byte
 		}
 		switch x := rnd.IntN(100); {
@@ -157,7 +162,7 @@ func TestRing_IsAByteQueue(t *testing.T) {
 			if crosses {
 				crossing++
 			}
-			if q.ring.Size == q.ring.Room(limit) {
+			if q.ring.Size == q.room(limit) {
 				full++
 			}
 		case len(q.recs) > 0:
@@ -193,7 +198,7 @@ func TestRing_IsFullToTheLastByte(t *testing.T) {
 		for q.ring.Fits(50, limit) {
 			q.append(50, limit)
 		}
-		q.append(int(q.ring.Room(limit)-q.ring.Size), limit)
+		q.append(int(q.room(limit)-q.ring.Size), limit)
 		require.Equal(t, uint64(limit)<<testShift, q.ring.Size)
 		require.Equal(t, limit, q.ring.Held())
 		require.True(t, q.ring.borrowed)

@@ -178,7 +178,7 @@ func checkRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) error {
 	if len(seen) != r.Held() {
 		return fmt.Errorf("I2: holds %d chunks, has %d", r.Held(), len(seen))
 	}
-	if len(chunks) > r.Held() && r.Size > r.Room(0) {
+	if len(chunks) > r.Held() && !r.Fits(0, 0) {
 		return fmt.Errorf("I1: %d bytes in %d chunks", r.Size, r.Held())
 	}
 	if err := r.ValidateFile(); err != nil {

@@ -152,7 +152,7 @@ func (b *Store) expireSome() {
 			return
 		}
 		e.walking, e.walk, e.later = true, b.newWalk(), math.MaxUint32
-		e.forgotten = b.Shared.Generations.Forgotten()
+		e.forgotten = b.Shared.Generations.Forgotten.Load()
 	}
 	if _, done := b.step(&e.walk, expireStep, &e.later); done {
 		e.walking, e.soonest, b.searched = false, e.later, e.forgotten

@@ -78,7 +78,7 @@ const (
 // limit chunks. chosen tells that the policy was free to choose another ring.
 func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.Rings[to]
-	usual := b.policy.Dropping() && to == b.policy.Entry()
+	usual := b.policy.Full && to == b.policy.Entry()
 	b.entry, b.known = to, hintUnknown
 	_, worth := b.deadest()
 	switch {

@@ -150,7 +150,7 @@ func (b *Store) free(l limits) int {
 // hasFree reports whether main has never been full, and free chunks have room for any record at the
 // tail of small. Nothing has to be compacted then.
 func (b *Store) hasFree(l limits) bool {
-	return !b.policy.Full() && b.free(l)<<b.Shared.Shift > 2*b.Longest
+	return !b.policy.Full && b.free(l)<<b.Shared.Shift > 2*b.Longest
 }
 
 // isOver reports whether small and main hold more chunks than they may.

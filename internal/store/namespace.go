@@ -51,7 +51,7 @@ func (s *Shared) IsForgotten(w *Write) bool {
 func (b *Store) entries() int { return b.live() - int(b.internals) }
 
 // hasForgotten reports whether there may be entries of a forgotten generation.
-func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Forgotten() }
+func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Forgotten.Load() }
 
 // generationAt returns the generation of the record at pos, if it has one.
 func (b *Store) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint64, ok bool) {

@@ -48,7 +48,7 @@ func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
 		return false
 	}
 	step := min(max(shrinkRecords*int(b.mean), shrinkLeast), shrinkStep)
-	return bytes < uint64(step) && (w.Records > 0 || b.policy.Dropping())
+	return bytes < uint64(step) && (w.Records > 0 || b.policy.Full)
 }
 
 // setWork returns the moves that the policy may make for the Set of a record of n bytes.
@@ -137,7 +137,7 @@ func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
 			b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 		}
 	}
-	if b.policy.Full() {
+	if b.policy.Full {
 		return b.policy.Admit(ghost, true, true) // whatever fits
 	}
 	return b.policy.Admit(ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
@@ -331,7 +331,7 @@ func (b *Store) expendable() (policy.Ring, bool) {
 // MakeWay evicts the entries that a record would push out of a large bucket, at most a step of
 // them, and reports false if another step is needed. It does not reserve the room for the record.
 func (b *Store) MakeWay(w *Write) (done bool) {
-	if !b.policy.Dropping() {
+	if !b.policy.Full {
 		return true
 	}
 	var f Found
@@ -368,7 +368,7 @@ const (
 // steps, is used up. It reports whether no record needs to be dropped before Reset. That is so at
 // once for a small bucket without OnRemove and namespaces.
 func (b *Store) DropStep(left *int) (done bool) {
-	if !b.Large && !b.Shared.Notifies && !b.Shared.Generations.InUse() {
+	if !b.Large && !b.Shared.Notifies && !b.Shared.Generations.InUse.Load() {
 		return true
 	}
 	records, bytes := 0, 0

@@ -265,7 +265,7 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 		slot = index.WithFreq(slot, index.Freq(f.Slot))
 	case w.Restored && b.Touches:
 		slot = index.WithFreq(slot, w.Freq)
-	case f.Ghost && b.policy.Full() && (to == policy.Small || !index.HasPast(f.Slot)):
+	case f.Ghost && b.policy.Full && (to == policy.Small || !index.HasPast(f.Slot)):
 		slot = index.WithMark(slot)
 	}
 	b.enter(f, slot, w.Hash)

@@ -144,7 +144,7 @@ func (b *Store) prepare(to policy.Ring) {
 	if b.cold.begun {
 		b.prefetchCold()
 	}
-	if to == policy.Main || !b.policy.Full() || r.Size == 0 {
+	if to == policy.Main || !b.policy.Full || r.Size == 0 {
 		return
 	}
 	hd, ok := r.Header(r.Tail)
