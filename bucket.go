@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
 	"github.com/ringcache/ringcache/internal/record"
@@ -58,7 +57,7 @@ func (b *bucket) lock() {
 	b.mu.Lock()
 	b.seq.Store(b.seq.Load() + 1)
 	b.seq.Load()
-	delay.Point()
+	torn.Delay()
 }
 
 // tryLock is lock that reports false if the bucket is locked. While a bucket is locked, another
@@ -75,7 +74,7 @@ func (b *bucket) tryLock() bool {
 
 // unlock releases the lock.
 func (b *bucket) unlock() {
-	delay.Point()
+	torn.Delay()
 	b.seq.Store(b.seq.Load() + 1)
 	b.mu.Unlock()
 }
@@ -115,7 +114,7 @@ func (b *bucket) read(
 	if got == miss && !b.Large && b.Shared.LargeKeysOf(h).Load() != 0 {
 		return dst, 0, elsewhere
 	}
-	delay.Point()
+	torn.Delay()
 	torn.Fence()
 	if b.seq.Load() != seq {
 		return dst, 0, retry

@@ -32,18 +32,18 @@ type hotFunc struct {
 // figure; a change that makes it larger needs a benchmark that shows no loss.
 var hotFuncs = []hotFunc{
 	{"lookup.go", "engine.lookup", "ringcache.(*engine).lookup", 1724, []string{
-		"(*engine).bucket", "clock.(*Clock).FreshAt", "delay.Point", "index.Raise", "torn.Overlaps",
+		"(*engine).bucket", "clock.(*Clock).FreshAt", "torn.Delay", "index.Raise", "torn.Overlaps",
 		"store.(*Shared).LargeKeysOf", "stripe.(*Counters).Here",
 		"torn.Append", "torn.Fence",
 	}},
 	{"internal/store/read.go", "Store.Candidate", "store.(*Store).Candidate", 806, []string{
-		"delay.Point", "index.(*Group).Matches", "index.(*Group).Overflow",
+		"torn.Delay", "index.(*Group).Matches", "index.(*Group).Overflow",
 		"index.(*Group).Prefetch", "index.(*Index).Group", "index.(*Index).Home",
 		"index.(*Window).Live", "index.FirstSlot", "index.Ring", "index.SameHash", "index.Tag",
 		"ring.(*Ring).Run",
 	}},
 	{"internal/store/read.go", "ValueIn", "store.ValueIn", 533, []string{
-		"delay.Point", "record.Form.ParseShort", "record.Header.Total",
+		"torn.Delay", "record.Form.ParseShort", "record.Header.Total",
 		"torn.Equal",
 	}},
 	{"internal/store/store.go", "Store.Set", "store.(*Store).Set", 1063, []string{

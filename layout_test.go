@@ -50,7 +50,7 @@ var layers = [][]string{
 
 // unsafeFiles may import unsafe.
 var unsafeFiles = []string{
-	"chunk_*.go", "internal/torn/overlaps.go", "typed.go",
+	"chunk_*.go", "internal/torn/torn.go", "typed.go",
 	"internal/chunk/*.go", "internal/index/*.go",
 	"internal/ring/ring.go", "internal/ringfile/word.go",
 	"internal/ringfile/store_holes_unix.go", "internal/ringfile/store_linux.go",
@@ -82,7 +82,7 @@ var noHelpers = []string{"os", "log", "testing"}
 // walls has each package of the library by its folder.
 var walls = map[string]wall{
 	".": {
-		ours: []string{"atomicfile", "chunk", "clock", "cold", "delay", "dictfile", "generation",
+		ours: []string{"atomicfile", "chunk", "clock", "cold", "dictfile", "generation",
 			"index", "memo", "osfile", "pack", "policy", "record", "ring", "ringfile", "scratch",
 			"singleflight", "snapshot", "store", "stripe", "testhook", "torn",
 			"github.com/cespare/xxhash/v2"},
@@ -93,11 +93,11 @@ var walls = map[string]wall{
 		std:  []string{"encoding", "encoding/json", "sync"},
 	},
 	"internal/memo": {
-		ours: []string{"delay", "stripe", "github.com/cespare/xxhash/v2"},
+		ours: []string{"stripe", "torn", "github.com/cespare/xxhash/v2"},
 		std:  []string{"math/bits", "math/rand/v2", "sync", "sync/atomic"},
 	},
 	"internal/store": {
-		ours: []string{"chunk", "clock", "cold", "delay", "generation", "index", "pack", "policy",
+		ours: []string{"chunk", "clock", "cold", "generation", "index", "pack", "policy",
 			"record", "ring", "ringfile", "scratch", "torn", "github.com/cespare/xxhash/v2"},
 		notStd: noHelpers,
 	},
@@ -157,7 +157,6 @@ var walls = map[string]wall{
 	"internal/singleflight": {notStd: noHelpers},
 	"internal/stripe":       {notStd: noHelpers},
 	"internal/torn":         {notStd: noHelpers},
-	"internal/delay":        {notStd: noHelpers},
 }
 
 // topLevel are the files and folders at the top level that are fixed, each with text that it must

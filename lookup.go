@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
 	"github.com/ringcache/ringcache/internal/store"
@@ -80,7 +79,7 @@ func (c *engine) lookup(
 		}
 		known = known && b.Shared.FreshAt(expiry, now)
 	}
-	delay.Point()
+	torn.Delay()
 	torn.Fence()
 	if !known || b.seq.Load() != seq {
 		if got == hit {
@@ -118,7 +117,7 @@ func (c *engine) identify(k []byte, h uint64) identity {
 	_, expiry, known := store.ValueIn(b.Form, rec, k)
 	known = known && b.Shared.FreshAt(expiry, now)
 	id := identity{b.entryID(c.bucketID(h), s), expiry, slot, s}
-	delay.Point()
+	torn.Delay()
 	torn.Fence()
 	if !known || b.seq.Load() != seq {
 		return identity{}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // How a value is found without its encoding: by the cache entry that holds it. A place notes that a
@@ -53,7 +53,7 @@ func (t *Table[V]) Recall(keyHash uint64) (*Entry[V], EntryID) {
 	}
 	p := &g.places[way]
 	id := EntryID{p.bucket.Load(), p.pos.Load(), p.writes.Load()}
-	delay.Point()
+	torn.Delay()
 	e := t.bound(g, way)
 	if sequence&1 != 0 || g.sequence.Load() != sequence {
 		return nil, EntryID{}
@@ -135,7 +135,7 @@ func (t *Table[V]) Bind(keyHash uint64, id EntryID, data []byte) {
 	g.tags[way].Store(tag)
 	g.slots[way].Store(uint32(n)*ways + uint32(slot))
 	p.number.Store(e.number)
-	delay.Point()
+	torn.Delay()
 	p.bucket.Store(id.Bucket)
 	p.pos.Store(id.Pos)
 	p.writes.Store(id.Writes)

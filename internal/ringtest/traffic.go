@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/delay"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // Traffic is what the goroutines of a concurrent test share.
@@ -157,7 +157,7 @@ func (t *Traffic) requireLockFree(tb testing.TB) {
 	locked := Counters(t.C).Locked()
 	tb.Logf("%d lookups, %d misses, %d of them under the lock", lookups, misses, locked)
 	// else writers are held up while they hold it
-	if !delay.Enabled && Shared(t.C).Compression == nil {
+	if !torn.Delays && Shared(t.C).Compression == nil {
 		assert.Less(tb, 10*locked, lookups, "lookups are to take no lock")
 	}
 }

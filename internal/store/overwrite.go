@@ -3,10 +3,10 @@ package store
 import (
 	"encoding/binary"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // Overwriting in place. A value is written over the older one if it has the same length; if it is
@@ -38,7 +38,7 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 		}
 	}()
 	b.Plain++
-	delay.Point()
+	torn.Delay()
 	copy(value, w.Value)
 	faulted = false
 	b.Ring(index.Ring(s)).WriteSum(index.Pos(s))
@@ -68,7 +68,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 		f.ValueLen, f.Rec = len(w.Value), nil
 	}
 	b.Rewrites++
-	delay.Point()
+	torn.Delay()
 	if f.Rec != nil {
 		copy(f.Rec[f.Size+f.KeyLen:], w.Value)
 	} else {

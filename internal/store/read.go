@@ -3,7 +3,6 @@ package store
 import (
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
@@ -71,7 +70,7 @@ func (b *Store) Candidate(
 	for m := g.Matches(h); m != 0; m &= m - 1 {
 		at := &g.Slots[index.FirstSlot(m)]
 		s = at.Load()
-		delay.Point()
+		torn.Delay()
 		if !index.SameHash(s, h) {
 			continue
 		}
@@ -101,7 +100,7 @@ func (b *Store) Candidate(
 //
 //go:norace
 func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
-	delay.Point()
+	torn.Delay()
 	hd, ok := form.ParseShort(rec)
 	if !ok {
 		hd, ok = form.ParseTimed(rec)
@@ -169,7 +168,7 @@ func (b *Store) Find(f *Found, k []byte, h uint64) bool {
 			if !index.SameHash(s, h) {
 				continue
 			}
-			delay.Point()
+			torn.Delay()
 			r := b.Ring(index.Ring(s))
 			if !r.Live(s) {
 				f.Place, f.Ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, true
@@ -194,7 +193,7 @@ func (f *Found) match(r *ring.Ring, pos uint64, k []byte) bool {
 	rec := r.Run(pos)
 	if len(rec) >= 4 {
 		r.PrefetchRecord(rec)
-		delay.Point()
+		torn.Delay()
 		hd, ok := r.Form().ParseShort(rec)
 		if ok && hd.Total() <= len(rec) {
 			at := hd.Size

@@ -6,12 +6,12 @@ package store
 import (
 	"sync/atomic"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // RingCount is the number of a bucket's rings, policy.Small and policy.Main, without those
@@ -214,7 +214,7 @@ func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
 		}
 		return err
 	}
-	delay.Point()
+	torn.Delay()
 	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	b.putSlot(f, replace, w, to, pos)
 	b.appended += w.Bytes

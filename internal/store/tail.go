@@ -3,13 +3,13 @@ package store
 import (
 	"slices"
 
-	"github.com/ringcache/ringcache/internal/delay"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
 	"github.com/ringcache/ringcache/internal/scratch"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // passCost is the work that the release of a dead record counts as, in bytes.
@@ -292,7 +292,7 @@ func (b *Store) moved(
 
 // follow makes the index refer to a record that was written again with n bytes.
 func (b *Store) follow(p index.Place, slot uint64, hd record.Header, n int) {
-	delay.Point()
+	torn.Delay()
 	b.Index.Store(p, slot)
 	b.noteExpiry(hd.Expiry)
 	b.appended += n

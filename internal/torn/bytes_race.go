@@ -1,6 +1,5 @@
 //go:build race
 
-// Package torn copies and compares bytes that a writer may change at the same time. See torn.go.
 package torn
 
 import "slices"
