@@ -18,6 +18,14 @@ func Shared(c *ringcache.Cache) *store.Shared { return testhook.PartsOf(c).Share
 // Counters returns the counters of lookups.
 func Counters(c *ringcache.Cache) *stripe.Counters { return testhook.PartsOf(c).Counters }
 
+// Locked returns how many lookups took a lock.
+func Locked(c *ringcache.Cache) (n uint64) {
+	for i := range Counters(c) {
+		n += Counters(c)[i].Locked.Load()
+	}
+	return n
+}
+
 // Arena returns the lock of the large buckets.
 func Arena(c *ringcache.Cache) *sync.Mutex { return testhook.PartsOf(c).Arena }
 

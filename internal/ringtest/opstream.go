@@ -158,9 +158,9 @@ func (r *Runner) stepLockFree(o Op) error {
 	if len(k) == 0 || s.LargeKeysOf(s.Hash(k)).Load() != 0 {
 		return r.Step(o) // an empty key may seem to overlap dst
 	}
-	before, renewals := Counters(r.C).Locked(), r.renewals
+	before, renewals := Locked(r.C), r.renewals
 	err := r.Step(o)
-	locked := Counters(r.C).Locked() != before
+	locked := Locked(r.C) != before
 	if locked && (s.Compression != nil || r.renewals != renewals) {
 		return err // the key is in the cold part, or a goroutine writes, or the lookup itself
 	}

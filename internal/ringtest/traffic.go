@@ -154,7 +154,7 @@ func (t *Traffic) CheckHistories(tb testing.TB, seed uint64, all []*client) {
 func (t *Traffic) requireLockFree(tb testing.TB) {
 	tb.Helper()
 	lookups, misses := Counters(t.C).Sum()
-	locked := Counters(t.C).Locked()
+	locked := Locked(t.C)
 	tb.Logf("%d lookups, %d misses, %d of them under the lock", lookups, misses, locked)
 	// else writers are held up while they hold it
 	if !torn.Delays && Shared(t.C).Compression == nil {

@@ -71,11 +71,3 @@ func (c *Counters) Writes() (sets, dels uint64) {
 	}
 	return sets, dels
 }
-
-// Locked returns how many lookups took the lock.
-func (c *Counters) Locked() (n uint64) {
-	for i := range c {
-		n += c[i].Locked.Load()
-	}
-	return n
-}

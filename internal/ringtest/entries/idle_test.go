@@ -202,13 +202,13 @@ func TestIdle_ReadAtTheLastDeadlineTakesNoLock(t *testing.T) {
 	require.NoError(t, c.SetWithTTL(k, []byte("v"), 4*time.Second))
 	*age += time.Second
 	require.True(t, c.Has(k))
-	require.Zero(t, ringtest.Counters(c).Locked())
+	require.Zero(t, ringtest.Locked(c))
 	require.NoError(t, c.SetWithTTL(k, []byte("v"), time.Minute))
 	*age += idleTime - clock.Tick
 	require.True(t, c.Has(k))
-	require.EqualValues(t, 1, ringtest.Counters(c).Locked())
+	require.EqualValues(t, 1, ringtest.Locked(c))
 	require.True(t, c.Has(k))
-	require.EqualValues(t, 1, ringtest.Counters(c).Locked())
+	require.EqualValues(t, 1, ringtest.Locked(c))
 }
 
 // A write begins the idle time anew. Those that keep the expiry keep the end of the TTL.
