@@ -99,7 +99,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 		Pool:        pool,
 		Shift:       Log2(pool.ChunkSize()),
 		maxChunks:   int(1<<(c.PosBits-2)/uint64(pool.ChunkSize())) - 1,
-		Generations: generation.New(),
+		Generations: new(generation.Table),
 	}
 	if s.File != nil {
 		s.Form = record.Checked
