@@ -37,10 +37,10 @@ var hotFuncs = []hotFunc{
 		"torn.Append", "torn.Fence",
 	}},
 	{"internal/store/read.go", "Store.Candidate", "store.(*Store).Candidate", 806, []string{
-		"torn.Delay", "index.(*Group).Matches", "index.(*Group).Overflow",
-		"index.(*Group).Prefetch", "index.(*Index).Group", "index.(*Index).Home",
-		"index.(*Window).Live", "index.FirstSlot", "index.Ring", "index.SameHash", "index.Tag",
-		"ring.(*Ring).Run",
+		"index.(*Group).Matches", "index.(*Group).Overflow", "index.(*Group).Prefetch",
+		"index.(*Index).Geometry", "index.(*Index).Group", "index.(*Window).Live",
+		"index.Geometry.Home", "index.FirstSlot", "index.Ring", "index.SameHash", "index.Tag",
+		"ring.(*Ring).Run", "torn.Delay",
 	}},
 	{"internal/store/read.go", "ValueIn", "store.ValueIn", 533, []string{
 		"torn.Delay", "record.Form.ParseShort", "record.Header.Total",

@@ -27,8 +27,8 @@ type Usage struct {
 }
 
 // Table holds the generations that are in use, and those of forgotten ones that have entries left,
-// whose namespace is still to be named to OnRemove. The zero value is ready for use. Lookups take no
-// lock.
+// whose namespace is still to be named to OnRemove. The zero value is ready for use. Lookups take
+// no lock.
 type Table struct {
 	InUse     atomic.Bool   // the table has or had a generation
 	Forgotten atomic.Uint64 // generations that have been forgotten
@@ -94,8 +94,8 @@ func (t *Table) IsForgotten(g uint64) bool {
 	return u == nil || u.forgotten.Load()
 }
 
-// Count adds entries and bytes to the counts of a generation. A forgotten one without entries leaves
-// the table.
+// Count adds entries and bytes to the counts of a generation. A forgotten one without entries
+// leaves the table.
 func (t *Table) Count(g uint64, entries, bytes int) {
 	if u := t.Of(g); u != nil {
 		u.Bytes.Add(int64(bytes))

@@ -31,9 +31,9 @@ func (x *Index) Grow(pages []chunk.Ref) {
 // taken is a slot that was taken out of its group, and its tag.
 type taken struct{ slot, tag uint64 }
 
-// Move moves the last n homes that are still in the old geometry. All of their entries are taken
-// out before the first is put back, because the two geometries share groups near the beginning of
-// the table. Slots that are displaced are passed to lost.
+// Move moves the last n homes that are still in the old geometry, and prefetches the next n. All of
+// their entries are taken out before the first is put back, because the two geometries share groups
+// near the beginning of the table. Slots that are displaced are passed to lost.
 func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 	front := x.front.Load()
 	if front == 0 {
@@ -41,14 +41,14 @@ func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 	}
 	var buf [40]taken // more are rare, and allocate
 	all := buf[:0]
-	for ; n > 0 && front > 0; n-- {
-		front--
-		all = x.takeOut(all, front)
+	rest := front - min(front, uint32(n))
+	for ; front > rest; front-- {
+		all = x.takeOut(all, front-1)
 	}
-	x.front.Store(front)
-	to := geometry(x.cur.Load())
+	x.front.Store(rest)
+	to := Geometry(x.cur.Load())
 	for _, e := range all {
-		g := x.Group(to.home(e.slot))
+		g := x.Group(to.Home(e.slot))
 		if free := ^g.ctrl & tagHighs; free != 0 { // nearly always
 			g.put(FirstSlot(free), e.slot, e.tag)
 			continue
@@ -58,18 +58,19 @@ func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
 			lost(victim)
 		}
 	}
+	x.prefetchMove(n)
 }
 
 // takeOut empties the slots of a home in the old geometry, and appends their contents to all. They
 // still count as used.
 func (x *Index) takeOut(all []taken, home uint32) []taken {
-	old := geometry(x.old.Load())
-	path := old.path(home)
+	old := Geometry(x.old.Load())
+	path := old.Path(old.start(home) << hashAt)
 	for p := path; ; p.Next() {
 		g := x.Group(p.At)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			i := FirstSlot(used)
-			if s := g.Slots[i].Load(); old.home(s) == home {
+			if s := g.Slots[i].Load(); old.Home(s) == home {
 				all = append(all, taken{slot: s, tag: g.take(i)})
 				x.addOverflow(path, p.At, s, -1)
 			}
@@ -80,9 +81,9 @@ func (x *Index) takeOut(all []taken, home uint32) []taken {
 	}
 }
 
-// PrefetchMove prefetches the groups that the next n homes will move from and to: they arrive
+// prefetchMove prefetches the groups that the next n homes will move from and to: they arrive
 // before the move, which comes some hundred Sets in other buckets later.
-func (x *Index) PrefetchMove(n int) {
+func (x *Index) prefetchMove(n int) {
 	front := x.front.Load()
 	if front == 0 {
 		return
@@ -91,9 +92,9 @@ func (x *Index) PrefetchMove(n int) {
 	for at := from; at < front; at++ {
 		x.Group(at).Prefetch()
 	}
-	old, to := geometry(x.old.Load()), geometry(x.cur.Load())
-	last := to.home((old.start(front) - 1) << hashAt)
-	for at := to.home(old.start(from) << hashAt); at <= last; at++ {
+	old, to := Geometry(x.old.Load()), Geometry(x.cur.Load())
+	last := to.Home((old.start(front) - 1) << hashAt)
+	for at := to.Home(old.start(from) << hashAt); at <= last; at++ {
 		x.Group(at).Prefetch()
 	}
 }

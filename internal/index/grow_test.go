@@ -23,7 +23,7 @@ func TestIndex_LosesNothingWhileItGrows(t *testing.T) {
 		for x.Pages() < mostPages {
 			if x.Growing() {
 				x.Move(moves, w, func(uint64) { lost++ })
-			} else if int(x.Used[0])*16 >= x.Slots()*at {
+			} else if int(x.Used[0])*16 >= x.Groups()*GroupSlots*at {
 				pages, err := pool.Pages(max(1, x.Pages()/8))
 				require.NoError(t, err)
 				x.Grow(pages)

@@ -16,7 +16,7 @@
 // The index never looks at records. A slot whose position is no longer live in its ring is stale:
 // it can still be found as a ghost, and its place can be taken by a new slot.
 //
-// An index is guarded by its bucket's lock. Home, Path, Group and the values that they return may
+// An index is guarded by its bucket's lock. Geometry, Group and the values that they return may
 // also be used by an optimistic reader, which validates the bucket's sequence afterwards: the table
 // of pages is long enough for the geometry that was read before it. An empty index has one page of
 // zeros, in which a search finds nothing.
@@ -41,22 +41,22 @@ import (
 
 const probeGroups = 32
 
-// geometry is a number of groups, each the home of an equal share of the hashes. Its methods accept
+// Geometry is a number of groups, each the home of an equal share of the hashes. Its methods accept
 // a slot in place of its hash, because a slot has the bits that determine the home.
-type geometry uint32
+type Geometry uint32
 
-// home returns the home group of hash h.
-func (n geometry) home(h uint64) uint32 { return uint32((h >> hashAt) * uint64(n) >> HashBits) }
+// Home returns the home group of hash h, where its path begins.
+func (n Geometry) Home(h uint64) uint32 { return uint32((h >> hashAt) * uint64(n) >> HashBits) }
 
 // start returns the first hash, of HashBits bits, of a home.
-func (n geometry) start(home uint32) uint64 {
+func (n Geometry) start(home uint32) uint64 {
 	return (uint64(home)<<HashBits + uint64(n) - 1) / uint64(n)
 }
 
-// path returns the probe path that begins at home.
-func (n geometry) path(home uint32) Path {
+// Path returns the probe path of hash h.
+func (n Geometry) Path(h uint64) Path {
 	end := max(uint32(n), 1) // an empty index has a path, too
-	return Path{At: home, step: 1, end: end, Left: min(probeGroups, end) - 1}
+	return Path{At: n.Home(h), step: 1, end: end, Left: min(probeGroups, end) - 1}
 }
 
 // Path is a position on a probe path, which wraps around at the end of the table.
@@ -105,9 +105,6 @@ func (x *Index) Pages() int { return x.Groups() >> x.pageShift }
 // Groups returns the number of groups.
 func (x *Index) Groups() int { return int(x.cur.Load()) }
 
-// Slots returns the number of slots.
-func (x *Index) Slots() int { return x.Groups() * groupSlots }
-
 // Group returns group number n. For a late reader, the group may no longer belong to the index, but
 // its memory is still an index page, because index pages are never used for anything else.
 //
@@ -121,25 +118,16 @@ func (x *Index) Group(n uint32) *Group {
 }
 
 // PagesFor returns the least number of pages with more than this many slots.
-func (x *Index) PagesFor(slots int) int { return slots/groupSlots>>x.pageShift + 1 }
+func (x *Index) PagesFor(slots int) int { return slots/GroupSlots>>x.pageShift + 1 }
 
-// geometry returns the geometry in which hash h is currently found (I6).
-func (x *Index) geometry(h uint64) geometry {
+// Geometry returns the geometry in which hash h is currently found (I6).
+func (x *Index) Geometry(h uint64) Geometry {
 	if front := x.front.Load(); front != 0 {
-		if old := geometry(x.old.Load()); old.home(h) < front {
+		if old := Geometry(x.old.Load()); old.Home(h) < front {
 			return old
 		}
 	}
-	return geometry(x.cur.Load())
-}
-
-// Home returns the home group of hash h, where its path begins.
-func (x *Index) Home(h uint64) uint32 { return x.geometry(h).home(h) }
-
-// Path returns the probe path of hash h.
-func (x *Index) Path(h uint64) Path {
-	in := x.geometry(h)
-	return in.path(in.home(h))
+	return Geometry(x.cur.Load())
 }
 
 // Prefetch prefetches n groups, beginning with the home of hash h: in a full cache, every third Set
@@ -147,7 +135,7 @@ func (x *Index) Path(h uint64) Path {
 //
 //go:norace
 func (x *Index) Prefetch(h uint64, n int) {
-	chunk.Prefetch(unsafe.Pointer(x.Group(x.Home(h))), n) // sound: nothing is read
+	chunk.Prefetch(unsafe.Pointer(x.Group(x.Geometry(h).Home(h))), n) // sound: nothing is read
 }
 
 // Place is where a slot was found.
@@ -161,7 +149,7 @@ type Place struct {
 // Find finds the slot of hash h for the record at pos of a ring.
 func (x *Index) Find(h uint64, ring policy.Ring, pos uint64) (Place, bool) {
 	want := Slot(h, ring, pos)
-	for p := x.Path(h); ; p.Next() {
+	for p := x.Geometry(h).Path(h); ; p.Next() {
 		g := x.Group(p.At)
 		for m := g.Matches(h); m != 0; m &= m - 1 {
 			i := FirstSlot(m)
@@ -187,7 +175,7 @@ func (x *Index) Remove(p Place) {
 	s := p.Group.Slots[p.I].Load()
 	x.Used[Ring(s)]--
 	p.Group.take(p.I)
-	x.addOverflow(x.Path(s), p.At, s, -1)
+	x.addOverflow(x.Geometry(s).Path(s), p.At, s, -1)
 }
 
 // addOverflow adds by, which is 1 or -1, to the counts of entries on the side of h, a hash or a
@@ -205,7 +193,7 @@ func (x *Index) addOverflow(p Path, at uint32, h uint64, by int) {
 // its path, or, if probeGroups groups are full of live slots, in place of a live one, which it
 // returns.
 func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool) {
-	path := x.Path(slot)
+	path := x.Geometry(slot).Path(slot)
 	p := path
 	g := x.Group(p.At)
 	free := g.free(&w)
@@ -262,10 +250,10 @@ func (x *Index) Each(fn func(slot, tag uint64)) {
 // at's home, and returns that end. A path may visit a group twice, so a slot may be appended twice,
 // with different frequencies if a reader raised it in between.
 func (x *Index) TakeHome(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
-	in := x.geometry(at << hashAt)
-	home := in.home(at << hashAt)
-	end := in.start(home + 1) // the same geometry for all of them (I6)
-	for p := in.path(home); ; p.Next() {
+	h := at << hashAt
+	in := x.Geometry(h)
+	end := in.start(in.Home(h) + 1) // the same geometry for all of them (I6)
+	for p := in.Path(h); ; p.Next() {
 		g := x.Group(p.At)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
 			s := g.Slots[FirstSlot(used)].Load()

@@ -154,7 +154,6 @@ func (m *model) step() {
 		Raise(&p.Group.Slots[p.I], p.Slot)
 		require.Equal(m.t, min(Freq(p.Slot)+1, 3), Freq(p.Group.Slots[p.I].Load()))
 	case x < 90 && m.x.Growing():
-		m.x.PrefetchMove(3)
 		m.x.Move(1+m.rnd.IntN(3), m.windows(), m.lose)
 	case x == 90 && !m.x.Growing() && m.x.Pages() < 24:
 		m.grow()
@@ -171,13 +170,13 @@ func (m *model) check() {
 	var used [policy.Rings]int32
 	for n := range m.x.cur.Load() {
 		g := m.x.Group(n)
-		for i := range groupSlots {
+		for i := range GroupSlots {
 			if g.ctrl>>(8*i)&0xff == 0 {
 				continue
 			}
 			s := g.Slots[i].Load()
 			used[Ring(s)]++
-			for p := m.x.Path(s); p.At != n; p.Next() {
+			for p := m.x.Geometry(s).Path(s); p.At != n; p.Next() {
 				passed[p.At][HashOf(s)&1]++
 				require.NotZero(m.t, p.Left, "I4: slot %d of group %d is not on its path", i, n)
 			}
@@ -263,7 +262,7 @@ func TestIndex_PathOfAResetIndexEnds(t *testing.T) {
 	require.False(t, ok)
 	for range 1000 {
 		n, h := 0, m.hash()
-		for p := m.x.Path(h); ; p.Next() {
+		for p := m.x.Geometry(h).Path(h); ; p.Next() {
 			require.Zero(t, p.At, "the table may have no more")
 			require.NotNil(t, m.x.Group(p.At))
 			if n++; p.Left == 0 {
@@ -271,6 +270,6 @@ func TestIndex_PathOfAResetIndexEnds(t *testing.T) {
 			}
 			require.Less(t, n, probeGroups)
 		}
-		require.Zero(t, m.x.Home(h))
+		require.Zero(t, m.x.Geometry(h).Home(h))
 	}
 }

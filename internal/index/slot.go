@@ -151,11 +151,11 @@ func (w *Windows) Of(slot uint64) *Window { return w[slot>>PosBits&(ringMask>>Po
 // the lock.
 type Group struct {
 	ctrl  uint64
-	Slots [groupSlots]atomic.Uint64
+	Slots [GroupSlots]atomic.Uint64
 }
 
 const (
-	groupSlots = 7
+	GroupSlots = 7
 	groupBytes = 64
 	groupShift = 6
 
@@ -164,7 +164,7 @@ const (
 	tagHighs = 0x0080808080808080
 	tagUsed  = 0x80 // set in every tag, so that 0 means empty
 
-	overflowAt0  = 8 * groupSlots // where the overflow counts begin in a control word
+	overflowAt0  = 8 * GroupSlots // where the overflow counts begin in a control word
 	overflowBits = 4              // of each of the two
 	overflowMost = 1<<overflowBits - 1
 )
@@ -198,7 +198,7 @@ func (g *Group) free(w *Windows) (m uint64) {
 		s := g.Slots[i].Load()
 		ring := w.Of(s)
 		_, live := bits.Sub64((s-ring.Tail)&ring.Mask, ring.Size, 0)
-		m = m>>8 | live<<(8*groupSlots-1)
+		m = m>>8 | live<<(8*GroupSlots-1)
 	}
 	return ^m & tagHighs
 }

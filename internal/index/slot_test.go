@@ -54,7 +54,7 @@ func TestGroup_OverflowCounts(t *testing.T) {
 	for i, h := range sides {
 		other := sides[1-i]
 		x, g := twoGroups(t)
-		add := func(h uint64, by int) { x.addOverflow(geometry(2).path(0), 1, h, by) }
+		add := func(h uint64, by int) { x.addOverflow(Geometry(2).Path(0), 1, h, by) }
 		for n := 1; n < overflowMost; n++ {
 			for range n {
 				add(h, 1)
@@ -79,10 +79,10 @@ func TestGroup_OverflowCounts(t *testing.T) {
 		}
 		require.NotZero(t, g.Overflow(h), "side %d: too many to count have passed", i)
 		require.Zero(t, g.Overflow(other), "side %d", i)
-		g.put(groupSlots-1, 1, tagUsed)
-		require.EqualValues(t, tagUsed, g.take(groupSlots-1), "side %d: a tag and a count meet", i)
+		g.put(GroupSlots-1, 1, tagUsed)
+		require.EqualValues(t, tagUsed, g.take(GroupSlots-1), "side %d: a tag and a count meet", i)
 		require.Zero(t, g.Overflow(other), "side %d: a tag and a count meet", i)
-		require.Zero(t, g.take(groupSlots-1), "side %d: a tag and a count meet", i)
+		require.Zero(t, g.take(GroupSlots-1), "side %d: a tag and a count meet", i)
 	}
 }
 

@@ -18,16 +18,11 @@ func (r *Ring) Release(n uint64) {
 	for i := range (r.Tail&(1<<shift-1) + n) >> shift {
 		r.drop(r.Tail + i<<shift)
 	}
-	r.moveTail(n)
-	r.Size -= n
-}
-
-// moveTail moves the tail forward.
-func (r *Ring) moveTail(n uint64) {
 	if r.Tail += n; r.Tail > r.Mask {
 		r.Tail &= r.Mask
 		r.turns++
 	}
+	r.Size -= n
 }
 
 // ReleaseDead releases the dead record at the tail.
@@ -60,21 +55,14 @@ func (r *Ring) Trim() {
 // Reset returns all chunks to the pool. Positions continue from the head, so that all slots of the
 // index become stale.
 func (r *Ring) Reset() {
-	r.ledger.SetSpan(r.Head(), r.Head())
+	r.Release(r.Size)
 	r.Trim()
-	r.forget()
+	r.Counts = Counts{}
 }
 
 // Close drops all chunks, which are released with the pool.
 func (r *Ring) Close() {
-	r.mapped, r.borrowed = 0, false
-	r.forget()
-}
-
-// forget makes the ring empty.
-func (r *Ring) forget() {
-	r.moveTail(r.Size)
-	r.Size = 0
+	r.mapped, r.borrowed, r.Size = 0, false, 0
 	r.table.Fill(chunk.NoChunk)
 	r.Counts = Counts{}
 }

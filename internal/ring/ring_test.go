@@ -225,12 +225,16 @@ func TestRing_RunOfAnEmptyRingIsNil(t *testing.T) {
 			require.False(t, ok, what)
 			q.ring.Prefetch(pos) // and does not fault
 		}
-		for range 20 {
-			q.append(100, 10)
-		}
-		if what == "new" {
+		switch what {
+		case "new":
+			for range 20 {
+				q.append(100, 10)
+			}
 			q.ring.Reset()
-		} else {
+		case "reset":
+			for range 20 {
+				q.append(100, 10)
+			}
 			q.ring.Close()
 		}
 		q.want, q.recs = nil, nil

@@ -57,7 +57,7 @@ func (b *Store) isCrowded() bool {
 	if b.pageDelta > 0 {
 		at -= growStill
 	}
-	return b.live()*16 >= b.Index.Slots()*at
+	return b.live()*16 >= b.Index.Groups()*index.GroupSlots*at
 }
 
 // MoveHomes does the index's share of a Set while it grows. It may lose entries of equal hashes, so
@@ -65,7 +65,6 @@ func (b *Store) isCrowded() bool {
 func (b *Store) MoveHomes() {
 	if b.Index.Growing() {
 		b.Index.Move(homesPerSet, b.windows(), b.displace)
-		b.Index.PrefetchMove(homesPerSet)
 	}
 }
 

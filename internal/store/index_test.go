@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
@@ -31,7 +32,7 @@ func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
 					b := ringtest.Nth(c, i)
 					require.True(t, b.GrowsAsIfFull(), "bucket %d is full", i)
 					require.False(t, b.IsCrowded(), "bucket %d has %d entries in %d slots",
-						i, b.Sizes().Records, b.Index.Slots())
+						i, b.Sizes().Records, b.Index.Groups()*index.GroupSlots)
 				}
 			})
 		}

@@ -61,7 +61,7 @@ func (f *Found) IsPacked() bool {
 func (b *Store) Candidate(
 	h uint64, now *uint32,
 ) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
-	g := b.Index.Group(b.Index.Home(h))
+	g := b.Index.Group(b.Index.Geometry(h).Home(h))
 	g.Prefetch() // unlike a load, it does not wait for the last lookup's atomic operations
 	if now != nil && b.Mortal.Load() {
 		*now = b.Shared.Now()
@@ -160,7 +160,7 @@ func origin(s uint64) policy.Ring {
 //
 //go:norace
 func (b *Store) Find(f *Found, k []byte, h uint64) bool {
-	for p := b.Index.Path(h); ; p.Next() {
+	for p := b.Index.Geometry(h).Path(h); ; p.Next() {
 		g := b.Index.Group(p.At)
 		for m := g.Matches(h); m != 0; m &= m - 1 {
 			i := index.FirstSlot(m)
