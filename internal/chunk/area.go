@@ -97,12 +97,6 @@ func (p *Pool) askLocked(a *area) {
 // adviseLocked tells the kernel whether an area should lie on large pages.
 func (p *Pool) adviseLocked(a *area) { p.mem.Large(a.mem[:a.asked], a.holes == 0) }
 
-// releaseLocked gives the memory of a chunk or a page of n bytes back.
-func (p *Pool) releaseLocked(r Ref, n int) {
-	p.mem.Discard(r.Bytes(0, uint32(n)))
-	p.markLocked(r, true)
-}
-
 // markLocked notes whether a chunk or a page is a hole from now on.
 func (p *Pool) markLocked(r Ref, hole bool) {
 	a := p.areas[p.areaAt(uintptr(r.Pointer()))]

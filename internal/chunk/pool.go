@@ -14,14 +14,19 @@ import (
 	"sync/atomic"
 )
 
-// Sizes.
 const (
-	MaxSize   = 64 << 10
-	MinSize   = 2 << 10
-	LineSize  = 64   // of a cache line, on the processors that matter most
-	perMap    = 1024 // 64 MB at the full chunk size
+	perMap    = 1024 // chunks of an area: 64 MB at the full chunk size
 	trimBytes = 1 << 20
 	trimHoles = 16 // in a file: ext4 takes a third of a millisecond for each
+
+	// The bound from which pages have areas of their own, in which a partly used large page does
+	// not matter; in a cache whose chunks are in a file, they always have. In other caches, and if
+	// such an area is refused, a chunk is split into pages, for good.
+	//
+	// Every lookup reads a cache line at a random place of an index. Indexes take about an eighth of
+	// a cache, so large pages are worth having for them from the start, and areas of their own make
+	// that possible.
+	pageAreasFrom = 128 << 20
 )
 
 // Memory is the source of mapped memory. Tests replace it by one that fails.
@@ -227,6 +232,93 @@ func (p *Pool) Put(r Ref) {
 	p.used.Add(-int64(p.chunkSize))
 }
 
+// pageSizeFor returns the bytes of a page: an eighth of a chunk, but not less than Granule, so that
+// each page can be discarded alone.
+func (p *Pool) pageSizeFor() int {
+	n := min(p.chunkSize, max(p.chunkSize/8, 1<<10))
+	if p.canDiscard() {
+		n = max(n, p.mem.Granule)
+	}
+	return n
+}
+
+// Pages hands out n pages of any content, or none.
+func (p *Pool) Pages(n int) ([]Ref, error) {
+	pages := make([]Ref, 0, n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for range n {
+		r, err := p.pageLocked()
+		if err != nil {
+			p.idlePages = append(p.idlePages, pages...)
+			p.forPages.waited += n * p.pageSize
+			if p.mem.Rings == nil {
+				p.limitLocked() // a file may still grant chunks
+			}
+			return nil, err
+		}
+		pages = append(pages, r)
+	}
+	p.used.Add(int64(n * p.pageSize))
+	for p.heldLocked() > int(p.most.Load()) && (p.releaseChunkLocked() || p.releasePageLocked()) {
+	}
+	return pages, nil
+}
+
+// pageLocked takes an idle page, else one without memory, else a new one.
+func (p *Pool) pageLocked() (Ref, error) {
+	if r, ok := pop(&p.idlePages); ok {
+		return r, nil
+	}
+	if r, ok := pop(&p.notResidentPages); ok {
+		p.markLocked(r, false)
+		return r, nil
+	}
+	apart := p.mem.Rings != nil // a chunk in the file must not hold pages
+	if !apart && p.most.Load() < pageAreasFrom {
+		return p.splitChunkLocked()
+	}
+	if p.pageArea.taken == len(p.pageArea.mem) {
+		a, err := p.growLocked(&p.forPages, p.pageAreaSize(), func(n int) (*area, error) {
+			return p.mapLocked(n, true)
+		})
+		if err != nil && !apart {
+			return p.splitChunkLocked() // some may be left
+		}
+		if err != nil {
+			return Ref{}, err
+		}
+		p.pageArea = a
+	}
+	return p.pageArea.take(p.pageSize), nil
+}
+
+// splitChunkLocked splits a chunk into pages, and returns the first of them.
+func (p *Pool) splitChunkLocked() (Ref, error) {
+	c, ok := pop(&p.idle)
+	if !ok {
+		var err error
+		if c, err = p.takeNotResidentLocked(); err != nil {
+			return Ref{}, err
+		}
+	}
+	for at := p.chunkSize - p.pageSize; at > 0; at -= p.pageSize {
+		p.idlePages = append(p.idlePages, RefOf(c.Bytes(uint32(at), uint32(at+p.pageSize))))
+	}
+	return c, nil
+}
+
+// PutPages takes pages back. They do not become chunks again.
+func (p *Pool) PutPages(rs []Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idlePages = append(p.idlePages, rs...)
+	p.used.Add(-int64(len(rs) * p.pageSize))
+}
+
+// pageAreaSize returns the most bytes of an area for pages.
+func (p *Pool) pageAreaSize() int { return max(p.mapSize/8/p.chunkSize, 1) * p.chunkSize }
+
 // SetBound sets the bound. While the system refuses memory, the bound in force does not rise, but
 // the pool asks again at the next opportunity.
 func (p *Pool) SetBound(bound int) {
@@ -280,13 +372,24 @@ func (p *Pool) releaseChunkLocked() bool {
 	if p.mem.Rings != nil {
 		return p.dropLocked()
 	}
+	return p.releaseLocked(&p.idle, &p.notResident, p.chunkSize)
+}
+
+// releasePageLocked is releaseChunkLocked for an idle page.
+func (p *Pool) releasePageLocked() bool {
+	return p.releaseLocked(&p.idlePages, &p.notResidentPages, p.pageSize)
+}
+
+// releaseLocked gives the memory of one of the idle chunks or pages, of n bytes, back.
+func (p *Pool) releaseLocked(idle, notResident *[]Ref, n int) bool {
 	if !p.canDiscard() {
 		return false
 	}
-	r, ok := pop(&p.idle)
+	r, ok := pop(idle)
 	if ok {
-		p.releaseLocked(r, p.chunkSize)
-		p.notResident = append(p.notResident, r)
+		p.mem.Discard(r.Bytes(0, uint32(n)))
+		p.markLocked(r, true)
+		*notResident = append(*notResident, r)
 	}
 	return ok
 }

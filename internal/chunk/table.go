@@ -5,6 +5,13 @@ import (
 	"unsafe"
 )
 
+// Sizes.
+const (
+	MaxSize  = 64 << 10 // of a chunk
+	MinSize  = 2 << 10
+	LineSize = 64 // of a cache line, on the processors that matter most
+)
+
 // Table is an array of references that readers look into without a lock. It never becomes shorter:
 // a reader that has loaded a length finds at least so many entries, whatever has happened since,
 // because the owner stores the longer array before the greater length. An entry is a single word.

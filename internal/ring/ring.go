@@ -210,7 +210,8 @@ func (r *Ring) growTable() {
 }
 
 // Append writes a record at the head, where Extend has made room, and returns its position. A
-// memory fault while key or value is read leaves the ring as it was.
+// memory fault while key or value is read leaves the ring as it was. A record that is whole may be
+// passed as the header.
 func (r *Ring) Append(header, key, value []byte) uint64 {
 	pos := r.Head()
 	n := len(header) + len(key) + len(value)
@@ -232,15 +233,6 @@ func (r *Ring) Append(header, key, value []byte) uint64 {
 		r.WriteSum(pos)
 		r.ledger.SetHead(r.Head())
 	}
-	return pos
-}
-
-// AppendRecord appends a whole record and returns its position.
-func (r *Ring) AppendRecord(rec []byte) uint64 {
-	pos := r.Head()
-	r.Write(pos, rec)
-	r.Size += uint64(len(rec))
-	r.ledger.SetHead(r.Head())
 	return pos
 }
 
@@ -391,8 +383,5 @@ func (r *Ring) PrefetchHead() {
 // processor's own prefetchers take over from there.
 func (r *Ring) Expect(size int) {
 	const maxLines = 4
-	r.lines = uint8(min(size/chunk.LineSize+2, maxLines))
-	if size <= chunk.LineSize/2 {
-		r.lines = 1
-	}
+	r.lines = uint8(min((size+chunk.LineSize/2-1)/chunk.LineSize+1, maxLines))
 }

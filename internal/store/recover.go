@@ -236,7 +236,7 @@ func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
 		f.dead = true
 	}
-	pos := r.AppendRecord(rec)
+	pos := r.Append(rec, nil, nil)
 	r.Count(1, len(rec), w.Expiry != 0)
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))

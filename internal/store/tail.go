@@ -260,7 +260,7 @@ func (b *Store) rotateThrough(
 		}
 		return buf
 	}
-	pos := r.AppendRecord(buf)
+	pos := r.Append(buf, nil, nil)
 	b.follow(p, index.WithPos(p.Slot, in, pos), hd, n)
 	return buf
 }
