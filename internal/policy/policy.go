@@ -80,16 +80,6 @@ func (w *Work) Spend(n int) bool {
 	return true
 }
 
-// Begin is like Spend, but allows a record of any length as long as some work is left.
-func (w *Work) Begin(n int) bool {
-	if w.Records <= 0 || w.Bytes <= 0 {
-		return false
-	}
-	w.Records--
-	w.Bytes -= n
-	return true
-}
-
 // Verdict is what happens to the record at a tail.
 type Verdict uint8
 

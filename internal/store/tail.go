@@ -75,7 +75,7 @@ func (b *Store) judgeTail(
 ) policy.Verdict {
 	n, freq := hd.Total(), index.Freq(p.Slot)
 	if w.Keep {
-		w.Begin(n)
+		w.Records, w.Bytes = w.Records-1, w.Bytes-n
 		return policy.Reinsert
 	}
 	if hd.Kind.Base() == record.Internal && b.mustStay(r, r.Tail, hd) && w.Spend(n) {
