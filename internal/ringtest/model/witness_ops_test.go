@@ -307,10 +307,10 @@ const unknown = math.MaxInt64 / 2
 // fits checks the time that an entry is said to have left.
 func (w *witness) fits(k entryKey, e *entry, left time.Duration) error {
 	never := e.late == 0 && e.idleLate == 0
-	at := w.now() + left
+	at, least := w.now()+left, w.on.started+left
 	switch {
 	case (never || e.late == unknown) && left == 0:
-	case never, left == 0, e.late != 0 && at > e.late, e.idleLate != 0 && at > e.idleLate,
+	case never, left == 0, e.late != 0 && least > e.late, e.idleLate != 0 && least > e.idleLate,
 		!e.mayBeOver(at + 1):
 		return fmt.Errorf("key %v has %v left at %v, and expires at %v", k, left, w.now(), e.over())
 	}

@@ -250,7 +250,7 @@ func (w *witness) reopen() error {
 				k, e.Stamp, e.over())
 		default:
 			delete(w.live, k)
-			if w.isThere(e) {
+			if known.generationLost && crash && k.space > 0 {
 				dead++
 			}
 		}
@@ -258,8 +258,8 @@ func (w *witness) reopen() error {
 	s := w.c.Stats()
 	if n := int(s.File.RecoveredEntries); n < found+told || n > found+told+len(w.absent)+dead ||
 		s.File.DiscardedFiles != 0 {
-		return fmt.Errorf("%d found, told of %d, and RecoveredEntries is %d, DiscardedFiles %d",
-			found, told, n, s.File.DiscardedFiles)
+		return fmt.Errorf("%d found, told of %d, RecoveredEntries is %d of %d and up to %d, "+
+			"DiscardedFiles %d", found, told, n, len(before), dead+len(w.absent), s.File.DiscardedFiles)
 	}
 	return w.gauges()
 }

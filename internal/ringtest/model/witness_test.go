@@ -71,10 +71,9 @@ func TestModel_Witness(t *testing.T) {
 
 // known are faults that the witness has met and that are not mended yet: it looks past them.
 var known = struct {
-	ownEvicted, deadEvicted, deadRecovered, tickLost, kindLost, generationLost bool
+	ownEvicted, deadRecovered, tickLost, kindLost, generationLost bool
 }{
 	ownEvicted:     true, // a large value evicts the entry that the call is about
-	deadEvicted:    true, // what was deleted with its namespace is told to be evicted
 	deadRecovered:  true, // what was deleted with its namespace is among RecoveredEntries
 	tickLost:       true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
 	kindLost:       true, // the cold part gives an entry of a namespace back to the whole cache

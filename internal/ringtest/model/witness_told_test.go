@@ -154,8 +154,7 @@ func (w *witness) depart(gone ringcache.Removal) (k entryKey, err error) {
 	if of == ofDead {
 		if gone.Reason != ringcache.RemovedDeleted &&
 			!(gone.Reason == ringcache.RemovedExpired && e.mayBeOver(w.now())) &&
-			!(w.on.kind == opReset && gone.Reason == ringcache.RemovedReset) &&
-			!(known.deadEvicted && gone.Reason == ringcache.RemovedEvicted) {
+			!(w.on.kind == opReset && gone.Reason == ringcache.RemovedReset) {
 			return k, fmt.Errorf("key %v was deleted with its namespace", k)
 		}
 		return k, nil
@@ -187,7 +186,8 @@ func (w *witness) take(k entryKey, value []byte, why ringcache.RemovalReason) (*
 		w.on.pending[k] = slices.Delete(w.on.pending[k], i, i+1)
 		return e, ofPending
 	}
-	if i := slices.IndexFunc(w.dead[k], wrote); i >= 0 {
+	loaded := w.on.from[k] != nil && why == ringcache.RemovedEvicted
+	if i := slices.IndexFunc(w.dead[k], wrote); i >= 0 && !loaded {
 		e := w.dead[k][i]
 		if w.dead[k] = slices.Delete(w.dead[k], i, i+1); len(w.dead[k]) == 0 {
 			delete(w.dead, k)
