@@ -402,7 +402,8 @@ func (w *witness) resetSpace() error {
 	}
 	for none := range w.absent {
 		if none.space == k.space {
-			w.absent[entryKey{-1, none.id}] = w.absent[none] // it may be counted still
+			w.version++ // it may be counted still
+			w.absent[entryKey{-int(w.version), none.id}] = w.absent[none]
 			delete(w.absent, none)
 		}
 	}
