@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -34,12 +35,12 @@ var (
 func TestModel_Witness(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
-	runs, mostBytes := 24, 2<<20
+	runs, mostBytes := 12, 2<<20
 	if *ringtest.LongRun {
 		runs, mostBytes = 120, 64<<20
 	}
 	if testing.Short() {
-		runs = 12
+		runs = 6
 	}
 	if *witnessRuns > 0 {
 		runs = *witnessRuns
@@ -60,7 +61,7 @@ func TestModel_Witness(t *testing.T) {
 		total.File.RecoveredEntries += s.File.RecoveredEntries
 		total.Compression.ColdHits += s.Compression.ColdHits
 	}
-	if runs >= 24 && !*ringtest.InFile {
+	if runs >= 24 {
 		const little = "the runs prove too little: %+v"
 		require.Greater(t, total.EvictedEntries, uint64(1000), little, total)
 		require.Greater(t, total.ExpiredEntries, uint64(100), little, total)
@@ -110,7 +111,7 @@ func drawPlan(seed uint64, mostBytes int) *plan {
 	p.o.MaxBytes = int(ringtest.LeastMaxBytes * math.Exp2(rnd.Float64()*octaves))
 	p.o.Policy = ringcache.Policy(rnd.IntN(2))
 	p.real = rnd.IntN(6) == 0
-	p.inFile = rnd.IntN(3) == 0
+	p.inFile = rnd.IntN(3) == 0 && chunk.OffHeap
 	unit := time.Second
 	if p.real {
 		unit = time.Hour // nothing expires by itself
