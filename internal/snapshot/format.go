@@ -20,10 +20,10 @@
 // two records of a key, the later one is the newer one. All records of a key are in blocks of one
 // lane, so several goroutines may load different lanes.
 //
-// A snapshot begins with a block of kind 4. It has two words for each part of the cache, in the order
-// of the parts: its records and their bytes. Blocks of kind 3 follow. They hold an internal record for each namespace, whose
-// value is the generation with which the keys of its records begin, and are written twice, because
-// without them nobody finds those keys.
+// A snapshot begins with a block of kind 4. It has two words for each part of the cache, in the
+// order of the parts: its records and their bytes. Blocks of kind 3 follow. They hold an internal
+// record for each namespace, whose value is the generation with which the keys of its records
+// begin, and are written twice, because without them nobody finds those keys.
 //
 // The checksums of blocks are XXH64 with the salt as seed. The salt is random, so that those who
 // choose the content of a cache cannot make a value that looks like a block. The blocks of a

@@ -230,8 +230,8 @@ type Restored struct {
 }
 
 // Restore does for a record of a snapshot what nearly always suffices: it appends the record as it
-// is, with one deadline or none, and enters it into the index. It reports whether the entry is an additional one, and false
-// for ok if it has done nothing because Set is needed.
+// is, with one deadline or none, and enters it into the index. It reports whether the entry is an
+// additional one, and false for ok if it has done nothing because Set is needed.
 func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	r := &b.Rings[w.Ring]
 	if len(rec) > b.Longest || b.Index.Empty() {
