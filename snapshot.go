@@ -125,6 +125,8 @@ func (c *engine) newSaving(ctx context.Context) *saving {
 			sizes := of.Sizes()
 			s.Header.Entries += uint64(sizes.Records)
 			s.Total += uint64(sizes.LiveBytes)
+			s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, uint64(sizes.Records))
+			s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, uint64(sizes.LiveBytes))
 		})
 	})
 	return s

@@ -98,7 +98,9 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t terms, err error) {
 		g.seed = s.Header.Secret
 	}
 	if s != nil && o.File == "" {
-		t = terms{timed: g.resumeClock(markOf(&s.Header)), fresh: true, names: generations{}}
+		// Nobody else knows the cache: of two records of a key, it gets the later one.
+		to := store.Restored{Replace: true, Fit: uint64(o.MaxBytes) >= s.Header.MaxBytes}
+		t = terms{timed: g.resumeClock(markOf(&s.Header)), to: to, names: generations{}}
 	}
 	if c, err = g.open(); err == nil && s != nil && o.File != "" {
 		t = c.termsOf(&s.Header)

@@ -104,7 +104,7 @@ func (c *engine) readSeekable(f seekable, from int64) (int64, error) {
 type terms struct {
 	timed bool  // how much time has passed is known; else entries with an expiry are left out
 	shift int64 // ticks from the clock of the saved cache to that of this one
-	fresh bool  // nobody else knows the cache: of two records of a key, it gets the later one
+	to    store.Restored
 	names generations
 }
 
@@ -166,7 +166,7 @@ type item struct {
 func (c *engine) newRestorer(t terms) *restorer {
 	r := &restorer{terms: t, c: c}
 	r.w.Restored, r.w.uncounted, r.w.Reason = true, true, store.Unreported
-	if !t.fresh {
+	if !t.to.Replace {
 		r.w.cond = ifAbsent
 	}
 	return r
@@ -203,6 +203,10 @@ func (c *engine) restore(s *snapshot.Contents, t terms) error {
 // restore adds the entries of a block to the cache, once it is known that all are valid.
 func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 	defer func() { t.c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
+	if ref.IsSizes() {
+		t.sizeIndexes(body)
+		return nil
+	}
 	t.items = t.items[:0]
 	err := ref.Each(body, func(r *snapshot.Record) {
 		key := body[r.At+r.Size:][:r.KeyLen]
@@ -228,6 +232,21 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 	return err
 }
 
+// sizeIndexes gives the indexes of a fresh cache the pages that its buckets will need.
+func (t *restorer) sizeIndexes(body []byte) {
+	n := len(t.c.buckets)
+	if !t.to.Replace || len(body) != 16*(n+store.LargeBuckets) {
+		return // buckets have other records
+	}
+	for i := range n {
+		live := binary.LittleEndian.Uint64(body[16*i:])
+		each := binary.LittleEndian.Uint64(body[16*i+8:])/max(live, 1) + store.SlotBytes
+		t.c.buckets[i].change(func(b *store.Store) {
+			b.SizeIndex(int(min(live, uint64(b.Memory().Quota)/each))) // a smaller cache gets fewer
+		})
+	}
+}
+
 // nameSpaces makes the namespaces of a snapshot known to the cache. One that is known already keeps
 // its generation. In a fresh cache each has that of the snapshot, so that its keys have their
 // hashes and buckets again: else some buckets would get more than they can hold.
@@ -241,7 +260,7 @@ func (t *restorer) nameSpaces(body []byte) {
 		key := body[it.at+hd.Size:]
 		name, g := string(key[generation.Size:hd.KeyLen]), generation.Of(key[hd.KeyLen:])
 		table := t.c.shared.Generations
-		if _, ok := t.c.spaces.byName.Load(name); !ok && t.fresh && g != 0 && table.Of(g) == nil {
+		if _, ok := t.c.spaces.byName.Load(name); !ok && t.to.Replace && g != 0 && table.Of(g) == nil {
 			table.Enter(g).Name = name
 			t.c.addSpace(name, g)
 		}
@@ -283,7 +302,7 @@ func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arr
 			t.c.inLargeLocked(&t.w, isLarge) {
 			return n, news, false
 		}
-		added, ok := b.Restore(&t.w.Write, t.rec, t.fresh)
+		added, ok := b.Restore(&t.w.Write, t.rec, t.to)
 		if !ok {
 			return n, news, false
 		}

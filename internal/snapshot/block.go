@@ -112,6 +112,9 @@ type Record struct {
 // Each calls fn with each record of a block's body that is not to be left out. It returns an error
 // if the body does not consist of runs of valid records, as many as the block's header says.
 func (b *Ref) Each(body []byte, fn func(r *Record)) error {
+	if b.IsSizes() {
+		return nil
+	}
 	seen := uint64(0)
 	for at := 0; at < len(body); {
 		n, size, ok := b.parseRun(body[at:])
@@ -143,6 +146,9 @@ func (b *Ref) Each(body []byte, fn func(r *Record)) error {
 	}
 	return nil
 }
+
+// IsSizes reports whether the block has the sizes of the parts.
+func (b *Ref) IsSizes() bool { return b.Kind == kindSizes }
 
 // IsNames reports whether the records of the block are those of namespaces.
 func (b *Ref) IsNames() bool { return b.Kind == kindNames }

@@ -20,9 +20,10 @@
 // two records of a key, the later one is the newer one. All records of a key are in blocks of one
 // lane, so several goroutines may load different lanes.
 //
-// A snapshot begins with blocks of kind 3. They hold an internal record for each namespace, whose
-// value is the generation with which the keys of its records begin, and are written twice, because
-// without them nobody finds those keys.
+// A snapshot begins with a block of kind 4. It has two words for each part of the cache, in the
+// order of the parts: its records and their bytes. Blocks of kind 3 follow. They hold an internal
+// record for each namespace, whose value is the generation with which the keys of its records
+// begin, and are written twice, because without them nobody finds those keys.
 //
 // The checksums of blocks are XXH64 with the salt as seed. The salt is random, so that those who
 // choose the content of a cache cannot make a value that looks like a block. The blocks of a
@@ -155,6 +156,7 @@ const (
 	kindRecords = 1
 	kindEnd     = 2
 	kindNames   = 3 // internal records of namespaces, which are loaded before all others
+	kindSizes   = 4 // the sizes of the parts, which are loaded first
 )
 
 // BlockHeader is the header of a block, which precedes its body.
@@ -216,7 +218,8 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 		sum:     binary.LittleEndian.Uint64(b[40:]),
 	}
 	isEnd := h.Kind == kindEnd && h.Length == endSize && h.Size == endSize
-	known := isEnd || (h.Kind == kindRecords || h.Kind == kindNames) && h.Quarter <= Quarters
+	known := isEnd || h.Kind != kindEnd && kindRecords <= h.Kind && h.Kind <= kindSizes &&
+		h.Quarter <= Quarters
 	isPacked := h.Size != h.Length
 	isTooFull := uint64(h.Records)*record.ShortHeader > h.Size || h.Unread > h.Size
 	if !known || h.Length > math.MaxInt64/2 || !isEnd && isTooFull ||

@@ -19,12 +19,13 @@ func (c *Contents) Load(
 ) error {
 	c.choose(room)
 	l := loading{Contents: c, most: most}
+	l.load(restore(), (*Ref).IsSizes)
 	l.load(restore(), (*Ref).IsNames)
 	workers = min(workers, len(c.Blocks))
 	var others sync.WaitGroup
 	work := func(i int) {
 		l.load(restore(), func(b *Ref) bool {
-			return !b.IsNames() && int(b.Lane)%workers == i
+			return b.Kind == kindRecords && int(b.Lane)%workers == i
 		})
 	}
 	returned := false

@@ -21,7 +21,8 @@ type Saver struct {
 	Stream   io.Writer   // for one worker
 	Header   Header
 	Parts    int
-	Total    uint64 // bytes of all records, approximately
+	Sizes    []byte // records and bytes of each part, approximately, as words
+	Total    uint64 // bytes of all records
 	Partial  bool   // the end of the context is not an error once something is saved
 	Progress func(done, total int64)
 
@@ -77,6 +78,9 @@ func (s *Saver) Run(workers int) error {
 		all[i].Reset()
 		all[i].step = s.Walker(all[i])
 	}
+	all[0].header = BlockHeader{Kind: kindSizes}
+	all[0].Bytes = append(all[0].Bytes, s.Sizes...)
+	s.note(all[0].flush())
 	for range 2 {
 		all[0].header = BlockHeader{Kind: kindNames}
 		err := s.Names(all[0])
@@ -199,7 +203,7 @@ func (w *Worker) Reserve(n int) error {
 
 // flush writes the block, and empties it.
 func (w *Worker) flush() error {
-	if w.Records == 0 {
+	if len(w.Bytes) == BlockHeaderSize {
 		return nil
 	}
 	s := w.s

@@ -88,8 +88,7 @@ func (b *Store) EnterRecords(timed bool) {
 	b.learn()
 }
 
-// sizeIndex gives the index the pages that the live records in the rings need, as it had them
-// before, within the bound. If the system refuses them, it gets fewer.
+// sizeIndex gives the index the pages that the live records in the rings need.
 func (b *Store) sizeIndex() {
 	live := 0
 	for in := range b.inUse() {
@@ -100,10 +99,17 @@ func (b *Store) sizeIndex() {
 			return true
 		})
 	}
-	n := 0
-	if live > 0 {
-		n = b.Index.PagesFor(live * 16 / int(b.growAt))
+	b.SizeIndex(live)
+}
+
+// SizeIndex gives an empty index the pages that so many live records need. One that grew with the
+// records would move its homes several times, and end with up to an eighth more pages. If the
+// system refuses them, it gets fewer.
+func (b *Store) SizeIndex(live int) {
+	if live == 0 || !b.Index.Empty() {
+		return
 	}
+	n := b.Index.PagesFor(live * 16 / int(b.growAt))
 	for n > 0 && b.growIndex(n) != nil {
 		n /= 2
 	}
@@ -182,19 +188,30 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	return b.Shared.Compression.Recovers(packed)
 }
 
+// Restored tells how the records of a snapshot are stored.
+type Restored struct {
+	Replace bool // of two records of a key, the later one stays; else the one that is there
+	Fit     bool // the memory has room for all of them
+}
+
 // Restore does for a record of a snapshot what nearly always suffices: it appends the record as it
-// is, with one deadline or none, and enters it into the index. If the key is present, it replaces
-// the older record, or stores nothing. It reports whether the entry is an additional one, and false
-// for ok if it has done nothing because Set is needed.
-func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
+// is, with one deadline or none, and enters it into the index. It reports whether the entry is an
+// additional one, and false for ok if it has done nothing because Set is needed.
+func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	r := &b.Rings[w.Ring]
-	if r.Left() < len(rec) || len(rec) > b.Longest || b.Index.Empty() {
+	if len(rec) > b.Longest || b.Index.Empty() {
+		return false, false
+	}
+	// As long as there are free chunks, a record goes to the ring that it was in, however much of the
+	// bucket that ring may have. If all records fit, the bucket held as many chunks before.
+	if more := len(rec) - r.Left(); more > 0 && (!to.Fit && b.chunksFor(more) > b.free(b.limit()) ||
+		r.Extend(uint64(len(rec)), math.MaxInt) != nil) {
 		return false, false
 	}
 	b.MoveHomes()
 	var f Found
 	there := b.Holds(w, &f)
-	if there && !replace {
+	if there && !to.Replace {
 		return false, true
 	}
 	if there {

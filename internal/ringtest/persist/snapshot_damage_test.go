@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strings"
@@ -208,10 +209,14 @@ func TestSnapshot_ValueThatLooksLikeABlock(t *testing.T) {
 	require.NoError(t, evil.Set([]byte("evil"), []byte("v")))
 	inner, _ := ringtest.SnapshotOf(t, evil)
 	c := ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes))
-	require.NoError(t, c.Set([]byte("k"), inner))
+	value := bytes.Clone(inner)
+	for range 4000 { // so that the block is not packed
+		value = append(value, byte(rand.Uint64()))
+	}
+	require.NoError(t, c.Set([]byte("k"), value))
 	b, _ := ringtest.SnapshotOf(t, c)
 	require.Contains(t, string(b), string(inner))
-	b[snapshot.HeaderSize] ^= 1 // so that the next block is searched for
+	b[blocksOf(t, b)[1].At] ^= 1 // so that the next block is searched for
 	d, report := ringtest.MustLoadInto(t, ringtest.WriteFile(t, b),
 		ringcache.Options{MaxBytes: ringtest.MinBytes})
 	require.False(t, d.Has([]byte("evil")))

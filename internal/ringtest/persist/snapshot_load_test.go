@@ -2,8 +2,10 @@ package persist
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -152,4 +154,34 @@ func TestSnapshot_PanicInOnRemoveReachesTheCaller(t *testing.T) {
 	defer f.Close()
 	require.PanicsWithValue(t, "of the user", func() { _, _ = d.ReadSnapshot(f) })
 	require.NoError(t, ringtest.Validate(d))
+}
+
+// A full cache that is loaded into the same bound loses no entry.
+func TestLoad_FullCacheLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, mb := range []int{1, 4} {
+		for _, size := range []int{20, 100, 1000} {
+			for _, mixed := range []bool{false, true} {
+				o := ringcache.Options{MaxBytes: mb << 20}
+				c, err := ringcache.NewWithOptions(o)
+				require.NoError(t, err)
+				for i := range 3 * o.MaxBytes / (size + 20) {
+					n := size
+					if mixed {
+						n = rand.IntN(2 * size)
+						c.Has(fmt.Append(nil, i-rand.IntN(1+i/5)))
+					}
+					require.NoError(t, c.Set(fmt.Append(nil, i), make([]byte, n)))
+				}
+				path := filepath.Join(t.TempDir(), "snapshot")
+				require.NoError(t, c.SaveToFile(path))
+				d, _, err := ringcache.Load(path, o)
+				require.NoError(t, err)
+				require.Equal(t, c.Len(), d.Len(), "%d MB, values of %d bytes, mixed: %v", mb, size, mixed)
+				require.NoError(t, ringtest.Validate(d))
+				require.NoError(t, c.Close())
+				require.NoError(t, d.Close())
+			}
+		}
+	}
 }
