@@ -135,9 +135,7 @@ func orNoMemory(get func(n int) ([]byte, error)) func(n int) ([]byte, error) {
 // fileMemory returns the memory of a file, with ErrNoMemory added to its errors.
 func fileMemory(m *chunk.RingMemory) *chunk.RingMemory {
 	fromFile := *m
-	fromFile.Map = func(n, ready int) ([]byte, error) {
-		return orNoMemory(func(n int) ([]byte, error) { return m.Map(n, ready) })(n)
-	}
+	fromFile.Map = orNoMemory(m.Map)
 	fromFile.Fill = func(b []byte) error {
 		if err := m.Fill(b); err != nil {
 			return fmt.Errorf("%w: %w", ErrNoMemory, err)
