@@ -28,8 +28,8 @@ func checkOwner(f File) error {
 	return nil
 }
 
-// MakePrivate lets only the owner of a file of ours read and write it, whatever the umask was when it
-// was made.
+// MakePrivate lets only the owner of a file of ours read and write it, whatever the umask was when
+// it was made.
 func MakePrivate(f File) error { return f.Chmod(0o600) }
 
 // Lock takes the file's lock, or returns ErrLocked. The lock is released by Unlock, or once this

@@ -165,8 +165,8 @@ func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 }
 
 // slotBits is the number of bits of a slot in a directory's word; above them is the ring's number,
-// from 1 on: 12 bits for the rings of 516 buckets. With 36 bits of a position, chunks of 2 KB have slots of 25 bits, and of the smallest
-// that tests use of 30.
+// from 1 on: 12 bits for the rings of 516 buckets. With 36 bits of a position, chunks of 2 KB have
+// slots of 25 bits, and of the smallest that tests use of 30.
 const slotBits = 30
 
 // entry returns the directory's word of a chunk, and its salt.

@@ -18,8 +18,8 @@ import (
 // A reader may still read a chunk that was given back. On a tmpfs, even a read fills a hole, and is
 // a signal if the disk is full by then. So before a chunk becomes a hole, it is hidden: empty pages
 // that do not belong to the file are mapped over it, in one step. The file is mapped there again
-// once the hole has disk space. Chunks that have been free since the file was opened or grew need
-// not be hidden, because no reader knows them.
+// once the hole has disk space. Chunks that have been free since the file was opened need not
+// be hidden, because no reader knows them.
 
 // holes describes the holes of a Store, whose lock guards it.
 type holes struct {
