@@ -250,8 +250,8 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 func ringMemory(store *ringfile.Store) *chunk.RingMemory {
 	rings := store.Memory()
 	mapFile, fill := rings.Map, rings.Fill
-	rings.Map = func(n, ready int) ([]byte, error) {
-		b, err := mapFile(n, ready)
+	rings.Map = func(n int) ([]byte, error) {
+		b, err := mapFile(n)
 		return b, noMemory(err)
 	}
 	rings.Fill = func(b []byte) error { return noMemory(fill(b)) }

@@ -11,33 +11,30 @@ import (
 // As in memory, a chunk that no ring has is idle or not resident. A chunk of a file that is not
 // resident is a hole. The system is asked for its memory before it is touched, because a refusal
 // would be a signal otherwise. So holes do not count as ready, and a refusal is treated like that
-// of an area (grow.go). Chunks of a new area for which the bound has no room begin as holes.
+// of an area (grow.go).
 
 // heldLocked returns the bytes that the pool has allocated, in use or idle.
 func (p *Pool) heldLocked() int {
 	return int(p.used.Load()) + len(p.idle)*p.chunkSize + len(p.idlePages)*p.pageSize
 }
 
-// fileAreaLocked gets n bytes of the file. The chunks for which the bound has room become idle, at
-// least one, and the others are holes. The area that it returns is empty.
-func (p *Pool) fileAreaLocked(n int) (*area, error) {
-	ready := n
-	if p.mem.Rings.Drop != nil {
-		room := int(p.most.Load()) - p.heldLocked()
-		ready = min(n, max(room/p.chunkSize, 1)*p.chunkSize)
-	}
-	m, err := p.mem.Rings.Map(n, ready)
-	if err != nil {
-		return nil, fmt.Errorf("map %d bytes: %w", n, err)
-	}
-	for at := n - p.chunkSize; at >= 0; at -= p.chunkSize { // so that the first is taken first
-		list := &p.idle
-		if at >= ready {
-			list = &p.notResident
+// freshInFileLocked gets a new area of the file, no larger than the bound has room for, or as small
+// as areas are. Its chunks become idle, and those that are too many holes.
+func (p *Pool) freshInFileLocked() error {
+	room := max(int(p.most.Load())-p.heldLocked(), leastArea)
+	_, err := p.growLocked(&p.forRings, min(p.mapSize, room), func(n int) (*area, error) {
+		m, err := p.mem.Rings.Map(n)
+		if err != nil {
+			return nil, fmt.Errorf("map %d bytes: %w", n, err)
 		}
-		*list = append(*list, RefOf(m[at:][:p.chunkSize]))
+		for at := n; at > 0; at -= p.chunkSize { // so that the first is taken first
+			p.idle = append(p.idle, RefOf(m[at-p.chunkSize:at]))
+		}
+		return nil, nil // not among the areas, which the pool unmaps
+	})
+	for len(p.idle) > 1 && p.heldLocked() > int(p.most.Load()) && p.dropLocked() {
 	}
-	return new(area), nil // not among the areas, which the pool unmaps
+	return err
 }
 
 // dropLocked turns an idle chunk into a hole. It reports whether it did.

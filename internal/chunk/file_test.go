@@ -16,11 +16,11 @@ type testFile struct {
 func (f *testFile) memory() Memory {
 	mem := f.m.memory()
 	mem.Rings = &RingMemory{
-		Map: func(n, ready int) ([]byte, error) {
+		Map: func(n int) ([]byte, error) {
 			if f.full {
 				return nil, errRefused
 			}
-			f.present += ready
+			f.present += n
 			return mem.Map(n)
 		},
 		Drop: func(b []byte) bool {

@@ -67,7 +67,7 @@ func TestGrow_SmallerAreas(t *testing.T) {
 func TestGrow_SmallerAreasOfAFile(t *testing.T) {
 	m, file := scarce{left: 1 << 30}, scarce{left: 10 << 20}
 	mem := m.memory()
-	mem.Rings = &RingMemory{Map: func(n, _ int) ([]byte, error) { return file.memory().Map(n) }}
+	mem.Rings = &RingMemory{Map: func(n int) ([]byte, error) { return file.memory().Map(n) }}
 	p := NewPool(mem, 1<<30, MaxSize, Never)
 	takeAll(t, p)
 	require.LessOrEqual(t, file.left, leastArea)

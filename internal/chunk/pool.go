@@ -46,9 +46,7 @@ type Memory struct {
 
 // RingMemory is memory in a file. Its chunks never become pages, and the file unmaps them.
 type RingMemory struct {
-	// Map returns n zero bytes, the first ready of which have memory. Unless Drop is nil,
-	// the others are not to be touched before Fill.
-	Map func(n, ready int) ([]byte, error)
+	Map func(n int) ([]byte, error) // n zero bytes, which have memory
 
 	// Drop gives the memory of a chunk back, and reports whether it did. The chunk can
 	// still be read. It is nil if the system cannot give parts of a file back.
@@ -192,25 +190,22 @@ func (p *Pool) takeFreshLocked() Ref {
 // freshLocked gets a new area for rings. If that is refused, it takes the rest of the area for
 // index pages.
 func (p *Pool) freshLocked() error {
-	a, err := p.growLocked(&p.forRings, p.mapSize, p.ringAreaLocked)
+	if p.mem.Rings != nil {
+		return p.freshInFileLocked()
+	}
+	a, err := p.growLocked(&p.forRings, p.mapSize, func(n int) (*area, error) {
+		return p.mapLocked(n, false)
+	})
 	switch {
 	case err == nil:
 		p.filled, p.fresh = p.fresh, a
-	case p.mem.Rings == nil && p.wholeChunks(p.pageArea.taken) < len(p.pageArea.mem):
+	case p.wholeChunks(p.pageArea.taken) < len(p.pageArea.mem):
 		p.pageArea.taken = p.wholeChunks(p.pageArea.taken)
 		p.fresh, p.pageArea = p.pageArea, p.fresh
 	default:
 		return err
 	}
 	return nil
-}
-
-// ringAreaLocked gets an area of n bytes for rings.
-func (p *Pool) ringAreaLocked(n int) (*area, error) {
-	if p.mem.Rings == nil {
-		return p.mapLocked(n, false)
-	}
-	return p.fileAreaLocked(n)
 }
 
 // pop takes the last of a list.

@@ -41,26 +41,19 @@ func moment() Moment {
 // not been set since the machine was started.
 var earliest = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Since returns how much time has passed since an earlier moment: what the wall clock says, or,
-// within one boot, the clock of the boot if that says more. The wall clock may have been set back,
-// and the clock of the boot stops while a virtual machine is suspended, and is another one in
-// another time namespace. Since reports false if that cannot be known, because the wall clock is
-// earlier than before or was never set.
-func (m Moment) Since(from Moment) (time.Duration, bool) {
+// Resume returns the age, at moment m, of a clock that had the given age at an earlier moment. The
+// time that has passed is what the wall clock says, or, within one boot, the clock of the boot if
+// that says more. The wall clock may have been set back, and the clock of the boot stops while a
+// virtual machine is suspended, and is another one in another time namespace. Resume reports false
+// if the time cannot be known, because the wall clock is earlier than before or was never set, or
+// if so few ticks would be left that new expiries could be beyond the clock's end.
+func (m Moment) Resume(age time.Duration, from Moment) (time.Duration, bool) {
 	passed := m.Wall.Sub(from.Wall)
 	known := passed >= 0 && !from.Wall.Before(earliest)
 	if m.ID == from.ID {
 		passed = max(passed, m.Boot-from.Boot)
 	}
-	return passed, known
-}
-
-// Resume returns the age, at moment m, of a clock that had the given age at an earlier moment. It
-// reports false if that cannot be known, or if so few ticks would be left that new expiries could
-// be beyond the clock's end.
-func (m Moment) Resume(age time.Duration, from Moment) (time.Duration, bool) {
-	passed, ok := m.Since(from)
-	if !ok || age < 0 || passed > maxAge || age > maxAge-passed {
+	if !known || age < 0 || passed > maxAge || age > maxAge-passed {
 		return 0, false
 	}
 	return age + passed, true

@@ -20,22 +20,17 @@ type sleep struct {
 	next   atomic.Int64         // awake time at which to check again
 }
 
-// until returns the time asleep until the clock's awake time is awake.
+// until returns the time asleep until the clock's awake time is awake. Differences of less than a
+// millisecond are ignored: they arise because the two clocks are not read at the same instant.
 func (s *sleep) until(awake time.Duration) time.Duration {
+	known := s.known.Load()
 	if int64(awake) >= s.next.Load() {
-		s.look(awake)
-	}
-	return time.Duration(s.known.Load())
-}
-
-// look asks the system. Differences of less than a millisecond are ignored: they arise because the
-// two clocks are not read at the same instant.
-func (s *sleep) look(awake time.Duration) {
-	s.next.Store(int64(awake + sleepCheck))
-	slept := int64(s.source() - s.before)
-	for known := s.known.Load(); slept >= known+int64(time.Millisecond); known = s.known.Load() {
-		if s.known.CompareAndSwap(known, slept) {
-			return
+		s.next.Store(int64(awake + sleepCheck))
+		slept := int64(s.source() - s.before)
+		for slept >= known+int64(time.Millisecond) && !s.known.CompareAndSwap(known, slept) {
+			known = s.known.Load()
 		}
+		known = s.known.Load()
 	}
+	return time.Duration(known)
 }

@@ -67,19 +67,6 @@ func OpenOwn(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// MakePrivate gives a file of ours, whatever the umask was when it was made, the permissions of its
-// owner, and removes those of all others.
-func MakePrivate(f File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if mode := info.Mode().Perm(); hasModes && mode&0o677 != 0o600 {
-		return f.Chmod(mode&0o700 | 0o600)
-	}
-	return nil
-}
-
 // irregular returns the error for a file that is not regular.
 func irregular(path string, info fs.FileInfo) error {
 	err := fmt.Errorf("%w: %v", ErrIrregular, info.Mode())

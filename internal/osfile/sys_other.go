@@ -9,12 +9,12 @@ import (
 
 // On these systems, owner, mode and lock of a file are not available in this form. Ring files are
 // not supported.
-const (
-	nonBlocking = 0
-	hasModes    = false
-)
+const nonBlocking = 0
 
 func checkOwner(File) error { return nil }
+
+// MakePrivate does nothing.
+func MakePrivate(File) error { return nil }
 
 // Lock does nothing on Windows, where no open file can be removed.
 func Lock(File) error {

@@ -10,10 +10,7 @@ import (
 	"syscall"
 )
 
-const (
-	nonBlocking = syscall.O_NONBLOCK
-	hasModes    = true
-)
+const nonBlocking = syscall.O_NONBLOCK
 
 // checkOwner returns an error if the file belongs to another user, who could read it, or truncate
 // it, which is a memory fault for a process that has mapped it. Root, who can open any file, gets
@@ -30,6 +27,10 @@ func checkOwner(f File) error {
 	}
 	return nil
 }
+
+// MakePrivate lets only the owner of a file of ours read and write it, whatever the umask was when
+// it was made.
+func MakePrivate(f File) error { return f.Chmod(0o600) }
 
 // Lock takes the file's lock, or returns ErrLocked. The lock is released by Unlock, or once this
 // process and all its children have closed the file.

@@ -16,9 +16,7 @@ func ringInFile(t *testing.T) (*ringfile.File, *Ring) {
 	mem := heap
 	head, err := heap.Map(ringfile.HeadSize)
 	require.NoError(t, err)
-	f := ringfile.New(head, 1<<testShift, func(n, _ int64) ([]byte, error) {
-		return heap.Map(int(n))
-	})
+	f := ringfile.New(head, 1<<testShift, func(n int64) ([]byte, error) { return heap.Map(int(n)) })
 	mem.Rings = &chunk.RingMemory{Map: f.Map}
 	r := new(Ring)
 	r.Init(chunk.NewPool(mem, 1<<20, 1<<testShift, chunk.Never), testShift, 16)

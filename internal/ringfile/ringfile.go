@@ -45,7 +45,7 @@ const (
 type File struct {
 	head      []byte
 	chunkSize int
-	grow      func(n, ready int64) ([]byte, error)
+	grow      func(n int64) ([]byte, error)
 
 	mu      sync.Mutex
 	extents []extent
@@ -58,8 +58,8 @@ type extent struct {
 }
 
 // New returns a File with the head of a mapped file. grow makes the file n bytes longer, and
-// returns these bytes, mapped and zero. Disk space for the first ready of them is allocated.
-func New(head []byte, chunkSize int, grow func(n, ready int64) ([]byte, error)) *File {
+// returns these bytes, mapped and zero.
+func New(head []byte, chunkSize int, grow func(n int64) ([]byte, error)) *File {
 	return &File{head: head, chunkSize: chunkSize, grow: grow}
 }
 
@@ -97,16 +97,11 @@ func (f *File) extentSizes(n uint64) (directory, all int64) {
 // page.
 func wholePages(n int64) int64 { return (n + HeadSize - 1) / HeadSize * HeadSize }
 
-// Map adds an extent of n bytes of chunks to the file, and returns these bytes. Disk space for the
-// first ready of them is allocated.
-func (f *File) Map(n, ready int) ([]byte, error) {
+// Map adds an extent of n bytes of chunks to the file, and returns these bytes.
+func (f *File) Map(n int) ([]byte, error) {
 	count := uint64(n / f.chunkSize)
-	directory, all := f.extentSizes(count)
-	whole := all
-	if ready < n {
-		whole = directory + int64(ready)
-	}
-	b, err := f.grow(all, whole)
+	_, all := f.extentSizes(count)
+	b, err := f.grow(all)
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +165,8 @@ func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 }
 
 // slotBits is the number of bits of a slot in a directory's word; above them is the ring's number,
-// from 1 on: 12 bits for the rings of 516 buckets. With 36 bits of a position, chunks of 2 KB have slots of 25 bits, and of the smallest
-// that tests use of 30.
+// from 1 on: 12 bits for the rings of 516 buckets. With 36 bits of a position, chunks of 2 KB have
+// slots of 25 bits, and of the smallest that tests use of 30.
 const slotBits = 30
 
 // entry returns the directory's word of a chunk, and its salt.

@@ -175,7 +175,7 @@ func TestStore_CrashOfTheMachine(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Use(&h))
 		require.Equal(t, life == 0 || life == 3, f.IsNew, "life %d", life)
-		_, err = f.Rings.Map(16*2048, 16*2048)
+		_, err = f.Rings.Map(16 * 2048)
 		require.NoError(t, err)
 		r.look()
 		value := byte(life + 1)

@@ -18,8 +18,8 @@ import (
 // A reader may still read a chunk that was given back. On a tmpfs, even a read fills a hole, and is
 // a signal if the disk is full by then. So before a chunk becomes a hole, it is hidden: empty pages
 // that do not belong to the file are mapped over it, in one step. The file is mapped there again
-// once the hole has disk space. Chunks that have been free since the file was opened or grew need
-// not be hidden, because no reader knows them.
+// once the hole has disk space. Chunks that have been free since the file was opened need not
+// be hidden, because no reader knows them.
 
 // holes describes the holes of a Store, whose lock guards it.
 type holes struct {
@@ -49,29 +49,22 @@ func (h *holes) forget() {
 	h.hidden, h.runs, h.possible = nil, 0, false
 }
 
-// count notes whether the chunk of n bytes at off is hidden. It reports false, and notes nothing,
-// if there would be too many runs.
-func (h *holes) count(off, n int64, hidden bool) bool {
+// more returns how many more runs there are if the chunk of n bytes at off is hidden, or how many
+// fewer if it no longer is.
+func (h *holes) more(off, n int64) int64 {
 	more := int64(1)
 	for _, beside := range []int64{off - n, off + n} {
 		if h.hidden[beside] {
 			more--
 		}
 	}
-	if !hidden {
-		more = -more
-	}
-	if all := allRuns.Add(more); hidden && more > 0 && all > mostRuns {
-		allRuns.Add(-more)
-		return false
-	}
+	return more
+}
+
+// count notes that there are more runs.
+func (h *holes) count(more int64) {
 	h.runs += more
-	if hidden {
-		h.hidden[off] = true
-	} else {
-		delete(h.hidden, off)
-	}
-	return true
+	allRuns.Add(more)
 }
 
 // Memory returns the file as the memory of a pool.
@@ -88,13 +81,12 @@ func (f *Store) dropChunk(b []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	off, n := f.offset(b), int64(len(b))
-	if f.file == nil || !f.holes.count(off, n, true) {
+	more := f.holes.more(off, n)
+	if f.file == nil || more > 0 && allRuns.Load() >= mostRuns || hide(b, unix.PROT_READ) != nil {
 		return false
 	}
-	if hide(b, unix.PROT_READ) != nil {
-		f.holes.count(off, n, false)
-		return false
-	}
+	f.holes.count(more)
+	f.holes.hidden[off] = true
 	// After an error the chunk keeps its disk space until fillChunk needs it.
 	_ = punch(int(f.file.Fd()), off, n)
 	return true
@@ -115,7 +107,8 @@ func (f *Store) fillChunk(b []byte) error {
 			uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
 		if err == nil {
 			preventReadAhead(b)
-			f.holes.count(off, n, false)
+			f.holes.count(-f.holes.more(off, n))
+			delete(f.holes.hidden, off)
 		} else {
 			_ = punch(int(f.file.Fd()), off, n)
 		}

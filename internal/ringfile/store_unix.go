@@ -141,7 +141,7 @@ func (f *Store) begin(h *Header) error {
 	b := make([]byte, HeadSize)
 	New(b, int(h.ChunkSize), nil).SetState(f.boot, false)
 	h.Put(b)
-	err := f.extend(HeadSize, HeadSize)
+	err := f.extend(HeadSize)
 	if err == nil {
 		_, err = f.file.WriteAt(b, 0)
 	}
@@ -248,15 +248,14 @@ func (f *Store) mendExtent(size int64) (n int64, err error) {
 	return n, nil
 }
 
-// grow makes the file n bytes longer, and maps these bytes. Disk space for the first ready of them
-// is allocated, so that a full disk is an error here and not a signal later.
-func (f *Store) grow(n, ready int64) (b []byte, err error) {
+// grow makes the file n bytes longer, and maps these bytes.
+func (f *Store) grow(n int64) (b []byte, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return nil, os.ErrClosed
 	}
-	if err = f.extend(n, ready); err == nil {
+	if err = f.extend(n); err == nil {
 		b, err = f.mapNext(n)
 	}
 	if err != nil {
@@ -266,18 +265,15 @@ func (f *Store) grow(n, ready int64) (b []byte, err error) {
 	return b, nil
 }
 
-// extend makes the file n bytes longer. Disk space for the first ready of them is allocated, and
-// the rest is a hole.
-func (f *Store) extend(n, ready int64) error {
+// extend makes the file n bytes longer. Disk space for them is allocated, so that a full disk is an
+// error here and not a signal later.
+func (f *Store) extend(n int64) error {
 	// An attempt to make a file longer than the process may would raise a signal.
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(f.size+n) > uint64(limit.Cur) {
 		return unix.EFBIG
 	}
-	if err := allocate(f.file, f.size, ready); err != nil || ready == n {
-		return err
-	}
-	return f.file.Truncate(f.size + n)
+	return allocate(f.file, f.size, n)
 }
 
 // mapNext maps the n bytes of the file after those that are mapped.

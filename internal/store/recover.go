@@ -125,9 +125,9 @@ func (b *Store) Settle() {
 	}
 }
 
-// recoverRecord enters the record at pos of a ring, unless it is dead, torn or expired. There may be
-// an older one of the same key if the process died while it moved the record: that is dropped. key
-// is a buffer, which it returns.
+// recoverRecord enters the record at pos of a ring, unless it is dead, torn or expired. There may
+// be an older one of the same key if the process died while it moved the record: that is dropped.
+// key is a buffer, which it returns.
 func (b *Store) recoverRecord(
 	key []byte, timed bool, in policy.Ring, pos uint64, hd record.Header,
 ) []byte {
