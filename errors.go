@@ -29,8 +29,8 @@ var (
 	// works at that size: see [Stats].EffectiveMaxBytes.
 	ErrNoMemory = errors.New("no memory from the operating system")
 
-	// ErrTTLTooShort is returned by the methods that store with a TTL if it is above 0 and below the
-	// clock's tick of 100 ms.
+	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL,
+	// SetBatchWithTTL and Update, and for a new entry by SetIfAbsent.
 	ErrTTLTooShort = errors.New("time to live too short")
 
 	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad. To

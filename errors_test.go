@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -143,14 +144,22 @@ func TestErrors_SayWhatWasCalled(t *testing.T) {
 	}
 }
 
-// sentinelDocs returns the comments of the errors in errors.go.
+// sentinelDocs returns the comments of the errors in errors.go. "The methods that store" are listed
+// in the comment of all of them.
 func sentinelDocs(t *testing.T) map[string]string {
 	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, parser.ParseComments)
 	require.NoError(t, err)
-	docs := map[string]string{}
+	docs, storing := map[string]string{}, ""
 	ast.Inspect(file, func(n ast.Node) bool {
-		if v, ok := n.(*ast.ValueSpec); ok {
-			docs[v.Names[0].Name] = v.Doc.Text()
+		switch n := n.(type) {
+		case *ast.GenDecl:
+			storing = n.Doc.Text()
+		case *ast.ValueSpec:
+			doc := n.Doc.Text()
+			if regexp.MustCompile(`methods\s+that\s+store`).MatchString(doc) {
+				doc += storing // which lists them
+			}
+			docs[n.Names[0].Name] = doc
 		}
 		return true
 	})
