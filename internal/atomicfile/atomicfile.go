@@ -56,10 +56,15 @@ func Create(path string) (*File, error) {
 		}
 		// Another writer may take it for a leftover until it is locked. On a file system without locks,
 		// leftovers stay.
-		if !errors.Is(osfile.Lock(f), osfile.ErrLocked) && osfile.IsAt(f, f.Name()) {
-			return &File{File: f, path: path}, osfile.MakePrivate(f)
+		if !errors.Is(osfile.Lock(f), osfile.ErrLocked) {
+			if err = osfile.At(f, f.Name()); err == nil {
+				return &File{File: f, path: path}, osfile.MakePrivate(f)
+			}
 		}
 		f.Close()
+		if err != nil && !errors.Is(err, osfile.ErrMoved) {
+			return nil, err
+		}
 	}
 	return nil, fmt.Errorf("new files for %s were removed %d times", path, tries)
 }

@@ -23,6 +23,9 @@ var (
 	// one.
 	ErrLocked = errors.New("already locked")
 
+	// ErrMoved is returned by At for a file that its path no longer leads to.
+	ErrMoved = errors.New("it was removed or replaced during the call")
+
 	errElsewhere = errors.New("the path leads elsewhere than its links say")
 )
 
@@ -108,12 +111,15 @@ func Target(path string) (string, error) {
 	return path, err
 }
 
-// IsAt reports whether f is still the file at path, and was not removed or replaced.
-func IsAt(f interface{ Stat() (fs.FileInfo, error) }, path string) bool {
+// At returns an error unless f is still the file at path: ErrMoved if it was removed or replaced.
+func At(f interface{ Stat() (fs.FileInfo, error) }, path string) error {
 	mine, err := f.Stat()
 	if err != nil {
-		return false
+		return err
 	}
 	named, err := os.Lstat(path)
-	return err == nil && os.SameFile(mine, named)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(mine, named) {
+		return ErrMoved
+	}
+	return err
 }

@@ -107,8 +107,11 @@ func (f *Store) read(fresh func() Header) (h Header, err error) {
 // Path returns the absolute path of the file, without a link at its end.
 func (f *Store) Path() (string, error) {
 	path, err := osfile.Target(f.file.Name())
-	if err == nil && !osfile.IsAt(f.file, path) {
-		err = fmt.Errorf("%w: it was replaced during the call", ErrInUse)
+	if err == nil {
+		err = osfile.At(f.file, path)
+	}
+	if errors.Is(err, osfile.ErrMoved) {
+		err = fmt.Errorf("%w: %w", ErrInUse, err)
 	}
 	return path, err
 }
@@ -361,6 +364,7 @@ func (f *Store) Close(at Mark) error {
 	if f.file == nil {
 		return nil
 	}
+	name := f.file.Name()
 	f.Rings.SetMark(at)
 	err := f.flush(f.maps)
 	if err == nil {
@@ -372,7 +376,7 @@ func (f *Store) Close(at Mark) error {
 		errs = append(errs, hide(b, unix.PROT_READ|unix.PROT_WRITE))
 	}
 	if err = errors.Join(append(errs, f.end())...); err != nil {
-		return fmt.Errorf("close ring file: %w", err)
+		return fmt.Errorf("close ring file %s: %w", name, err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ func TestCounters_SumsAreExact(t *testing.T) {
 				n := c.Here()
 				n.Hits.Add(1)
 				n.Misses.Add(i % 2)
+				n.Locked.Add(i % 4 / 3)
 				n.Sets.Add(i % 5 / 4)
 				n.Dels.Add(i % 10 / 9)
 				n.FalseHits.Add(i % 20 / 19)
