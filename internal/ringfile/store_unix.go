@@ -33,16 +33,20 @@ type Store struct {
 	holes holes
 }
 
-// disk is an *os.File, or a test's replacement that records how it is used.
+// disk is an *os.File, or a test's replacement that records how it is used. It lacks Stat: every
+// cache refers to this type, and with that method the linker would keep those of fs.FileInfo's
+// time.Time, which format it: 68 KB of every program.
 type disk interface {
 	io.ReaderAt
 	io.WriterAt
-	osfile.File
+	Fd() uintptr
 	Name() string
 	Truncate(size int64) error
 	Sync() error
 	Close() error
 }
+
+func (f *Store) osFile() osfile.File { return f.file.(osfile.File) }
 
 // Open opens the file at path, or creates it, and takes its lock. It returns the header of the
 // file, which for a new file is the result of fresh. boot identifies the present boot of the
@@ -71,12 +75,12 @@ func open(file disk, boot uint64, fresh func() Header) (*Store, Header, error) {
 // have left is the beginning of a head, or one that is blank: the file grows only once its head is
 // on the disk.
 func (f *Store) read(fresh func() Header) (h Header, err error) {
-	if err := osfile.Lock(f.file); errors.Is(err, osfile.ErrLocked) {
+	if err := osfile.Lock(f.osFile()); errors.Is(err, osfile.ErrLocked) {
 		return h, fmt.Errorf("%w: %w", ErrInUse, err)
 	} else if err != nil {
 		return h, fmt.Errorf("lock: %w", err)
 	}
-	info, err := f.file.Stat()
+	info, err := f.osFile().Stat()
 	if err != nil {
 		return h, err
 	}
@@ -108,7 +112,7 @@ func (f *Store) read(fresh func() Header) (h Header, err error) {
 func (f *Store) Path() (string, error) {
 	path, err := osfile.Target(f.file.Name())
 	if err == nil {
-		err = osfile.At(f.file, path)
+		err = osfile.At(f.osFile(), path)
 	}
 	if errors.Is(err, osfile.ErrMoved) {
 		err = fmt.Errorf("%w: %w", ErrInUse, err)
@@ -121,7 +125,7 @@ func (f *Store) Use(h *Header) error {
 	// The name must be on the disk before anything relies on the file. An error is ignored: at
 	// worst, the cache starts empty after a crash of the machine.
 	_ = osfile.SyncDir(filepath.Dir(f.file.Name()))
-	err := osfile.MakePrivate(f.file)
+	err := osfile.MakePrivate(f.osFile())
 	if err == nil && f.IsNew {
 		err = f.begin(h)
 	} else if err == nil {
@@ -398,7 +402,7 @@ func (f *Store) Release() {
 // end closes the file, of which nothing is mapped any more.
 func (f *Store) end() error {
 	f.holes.forget()
-	osfile.Unlock(f.file)
+	osfile.Unlock(f.osFile())
 	err := f.file.Close()
 	f.file = nil
 	return err
