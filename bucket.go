@@ -285,17 +285,6 @@ func (b *bucket) isAtLimit() bool {
 	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
 }
 
-// isShort reports whether a small bucket lacks the memory for a record of n bytes even if it evicts
-// everything, because the large buckets have nearly all memory.
-func (b *bucket) isShort(n int) bool {
-	if b.Shared.HasSpareFor(n) {
-		return false // nearly always
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lack := b.Lack(n)
-	if b.Index.Empty() && b.Shared.File != nil {
-		lack++ // the page counts as a chunk, whatever its source
-	}
-	return lack > 0
-}
+// isShort reports whether a small bucket, which is locked, lacks the memory for a record of n bytes
+// even if it evicts everything, because the large buckets have nearly all memory.
+func (b *bucket) isShort(n int) bool { return !b.Shared.HasSpareFor(n) && b.Lack(n) > 0 }

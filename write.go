@@ -22,6 +22,7 @@ type write struct {
 	life          lifetime // of a new entry, or of every one unless keeps is set
 	cond          cond
 	unstored      bool            // nothing is to be stored, and that is no error
+	freed         bool            // other buckets have released memory for it
 	uncounted     bool            // part of a call that is counted elsewhere
 	deferOnRemove bool            // notifyDeferred calls OnRemove later
 	del           bool            // counts as a Del, not as a Set
@@ -91,6 +92,10 @@ var (
 	// errCold says that the value that a call needs is in the cold part. It is looked up there, or
 	// moved to main, without a lock, and the call is retried.
 	errCold = errors.New("value is in the cold part")
+
+	// errNoRoom says that the condition of the write holds, and that other buckets must release
+	// memory for its record.
+	errNoRoom = errors.New("other buckets have the memory")
 )
 
 // put stores the record of a write: every value enters the cache here. verb names the call in
@@ -147,20 +152,20 @@ func (c *engine) store(w *write, verb string) (err error) {
 
 // setSmall stores a record in its small bucket.
 func (c *engine) setSmall(b *bucket, w *write) error {
-	if c.shared.Arrivals.Held.Load() > 0 && b.isShort(w.Bytes) {
-		if c.isUnmet(b, w) {
-			return errUnmet
-		}
-		c.freeForSmall(w)
-	}
 	news, err := c.setInBucket(b, w)
+	if err == errNoRoom {
+		w.freed = true
+		c.freeForSmall(w)
+		news, err = c.setInBucket(b, w)
+	}
 	if news.Bytes > 0 {
 		c.noteArrivals(b, news, w)
 	}
 	return err
 }
 
-// setInBucket is setSmall when there is memory. It returns the records that the bucket has accepted
+// setInBucket is setSmall, or returns errNoRoom if the large buckets have to release memory first,
+// and nothing was done. It returns the records that the bucket has accepted
 // since its last report, if these fill a chunk or more.
 func (c *engine) setInBucket(b *bucket, w *write) (news store.Arrival, err error) {
 	b.lock()
@@ -172,6 +177,10 @@ func (c *engine) setInBucket(b *bucket, w *write) (news store.Arrival, err error
 	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
 		return news, errResized
 	}
+	if c.shared.Arrivals.Held.Load() > 0 && !w.freed && b.isShort(w.Bytes) {
+		return news, errNoRoom
+	}
+	b.invalidateLocked(w)
 	if c.shared.LargeKeysOf(w.Hash).Load() != 0 {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}
@@ -211,7 +220,6 @@ func (c *engine) beginLocked(b *bucket, w *write) error {
 		}
 		return errUnmet
 	}
-	b.invalidateLocked(w)
 	return nil
 }
 
@@ -263,29 +271,13 @@ func (c *engine) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	if err := c.beginLocked(b, w); err != nil {
 		return false, err
 	}
+	b.invalidateLocked(w)
 	if w.RewriteOnly { // from a larger cache: cannot be written again, and is lost
 		w.RewriteOnly, w.Reason = false, store.Evicted
 	}
 	return b.Delete(&w.Write, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
 		return lb.Delete(&w.Write, taken)
 	}), nil
-}
-
-// isUnmet reports whether a write need not begin because its condition does not hold. It is called
-// before other buckets release memory for the write, and beginLocked checks again.
-func (c *engine) isUnmet(b *bucket, w *write) bool {
-	if w.cond == always {
-		return false
-	}
-	b.lock()
-	defer b.unlock()
-	if b.Closed || c.meetsLocked(b, w) || w.Packed {
-		return false
-	}
-	if !w.uncounted {
-		b.Sets++
-	}
-	return true
 }
 
 // meetsLocked reports whether the condition of a write holds. The lock of its small bucket b is

@@ -328,35 +328,6 @@ func (b *Store) expendable() (policy.Ring, bool) {
 	return policy.Small, b.Rings[policy.Small].Held() > 0
 }
 
-// MakeWay evicts the entries that a record would push out of a large bucket, at most a step of
-// them, and reports false if another step is needed. It does not reserve the room for the record.
-func (b *Store) MakeWay(w *Write) (done bool) {
-	if !b.policy.Dropping() {
-		return true
-	}
-	var f Found
-	to := b.policy.Entry()
-	if b.findCounting(&f, w.Key, w.Hash) {
-		if f.ValueLen == len(w.Value) {
-			return true // it is overwritten where it lies
-		}
-		to = min(index.Ring(f.Slot), policy.Main)
-	}
-	l, need := b.limit(), b.chunksFor(w.Bytes)
-	r, limit, work := &b.Rings[to], max(l.of(to), need), b.setWork(w.Bytes)
-	other := &b.Rings[1-to]
-	b.vacate(&work, func() (policy.Ring, bool) {
-		reach := b.withinReach(r)
-		in, more := to, r.Size > 0 && !r.Fits(w.Bytes, min(limit, max(reach, need)))
-		if reach < need && other.Size > 0 {
-			in, more = 1-to, true
-		}
-		done = !more
-		return in, more && !b.Removals.IsStep()
-	})
-	return done
-}
-
 // A step drops at most this much before OnRemove is called. A step of Resize drops or moves as
 // much.
 const (
