@@ -26,7 +26,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     uint64                  // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     [5]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // The rules of the sequence lock.
@@ -244,8 +244,10 @@ func (b *bucket) emptyLocked() {
 	b.Reset()
 }
 
-// unlockFor releases the bucket's lock, and hands the entries removed under it to the write.
+// unlockFor releases the bucket's lock after a write, and hands the entries removed under it to the
+// write.
 func (b *bucket) unlockFor(w *write) {
+	b.EndWrite()
 	if b.Removals != nil {
 		b.takeRemovalsLocked(w)
 	}

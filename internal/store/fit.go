@@ -51,7 +51,7 @@ func (b *Store) pagesWithin(quota int) int {
 func (b *Store) shed(total int, moves *int) (done bool) {
 	work := b.setWork(0)
 	work.Records = StepRecords
-	work.Bytes = min(*moves, max(work.Bytes, b.Longest), 1<<min(b.Shared.PosBits-4, 30))
+	work.Bytes = min(*moves, max(work.Bytes, b.Longest), b.Shared.mostMoved)
 	budget, from := work.Bytes, b.size()
 	defer func() { *moves -= budget - work.Bytes }()
 	left := StepRecords

@@ -74,12 +74,12 @@ const (
 	hintFull         // its ring has all the chunks it may have, and only live records to give room
 )
 
-// hint sets the hint for the next new record, after one of n bytes went to a ring that may hold
+// hint sets the hint for the next new records, after one of n bytes went to a ring that may hold
 // limit chunks. chosen tells that the policy was free to choose another ring.
 func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.Rings[to]
 	usual := b.policy.Dropping() && to == b.policy.Entry()
-	b.entry, b.known = to, hintUnknown
+	b.entry = to
 	_, worth := b.deadest()
 	switch {
 	case worth || b.Large || b.hasTTL || b.pageDelta != 0 || r.Held() > limit:

@@ -31,16 +31,11 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 		binary.LittleEndian.PutUint32(rec[at:], w.Expiry)
 		b.noteExpiry(w.Expiry)
 	}
-	faulted := true
-	defer func() {
-		if faulted {
-			b.removeAt(s, w.Hash)
-		}
-	}()
 	b.Plain++
+	b.begin(s, w.Hash)
 	delay.Point()
 	copy(value, w.Value)
-	faulted = false
+	b.unsure.on = false
 	b.Ring(index.Ring(s)).WriteSum(index.Pos(s))
 	return true
 }
@@ -68,12 +63,14 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 		f.ValueLen, f.Rec = len(w.Value), nil
 	}
 	b.Rewrites++
+	b.begin(f.Slot, w.Hash)
 	delay.Point()
 	if f.Rec != nil {
 		copy(f.Rec[f.Size+f.KeyLen:], w.Value)
 	} else {
 		f.Ring.Write(f.ValuePos(), w.Value)
 	}
+	b.unsure.on = false
 	f.Ring.WriteSum(f.Pos)
 	return true
 }

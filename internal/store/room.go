@@ -52,30 +52,10 @@ func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
 }
 
 // setWork returns the moves that the policy may make for the Set of a record of n bytes.
-func (b *Store) setWork(n int) policy.Work { return b.boundWork(policy.SetWork(n)) }
-
-// boundWork cuts work so that sweep can keep up with the positions that it uses (I5).
-func (b *Store) boundWork(w policy.Work) policy.Work {
-	w.Bytes = min(w.Bytes, 1<<min(b.Shared.PosBits-4, 30))
+func (b *Store) setWork(n int) policy.Work {
+	w := policy.SetWork(n)
+	w.Bytes = min(w.Bytes, b.Shared.mostMoved)
 	return w
-}
-
-// makeRoomEarly makes room for a record of n bytes in the ring that new records go to, before the
-// key is looked up: meanwhile the index's cache line is being prefetched. If the Set turns out to
-// be an overwrite, the room is left to the next insert. It returns how many chunks the ring may
-// hold, which are those that it has (hintFull), or 0 if they are too few.
-func (b *Store) makeRoomEarly(n int) (room int) {
-	b.known = hintUnknown
-	r := &b.Rings[b.entry]
-	if room = r.Held(); n > room<<b.Shared.Shift {
-		return 0
-	}
-	b.reserved = reservation{b.entry, room}
-	for work := b.setWork(n); !r.Fits(n, room); {
-		b.passTail(b.entry, &work) // the ring is not empty: an empty one would have room
-	}
-	b.reserved = reservation{}
-	return room
 }
 
 const (
@@ -93,29 +73,49 @@ const (
 
 // compactWork returns the moves that compaction may make for a record of n bytes.
 func (b *Store) compactWork(n int) policy.Work {
-	w := policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n), Keep: true}
-	return b.boundWork(w)
+	most := min(max(compactBytes, 16*n), b.Shared.mostMoved)
+	return policy.Work{Records: compactRecords, Bytes: most, Keep: true}
 }
 
 // place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
-// and how many chunks it may hold. room is the result of makeRoomEarly.
-func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
+// and how many chunks it may hold.
+func (b *Store) place(f *Found, replace bool, w *Write) (to policy.Ring, limit int) {
+	r := &b.Rings[b.entry]
 	isNew := !replace && !f.Ghost && !w.Restored
-	if isNew && b.known == hintFits && b.Rings[b.entry].Left() >= w.Bytes {
+	if isNew && b.known != hintUnknown && r.Left() >= w.Bytes {
 		return b.entry, math.MaxInt // any limit will do: no chunk is taken
 	}
 	var l limits
-	if room == 0 {
-		l = b.limit() // else not needed: a full policy admits without limits
+	if limit = r.Held(); b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift {
+		if to = b.entry; !isNew {
+			to = b.admit(f, replace, w, l) // a full policy admits without limits
+		}
+		if to == b.entry {
+			b.passFor(to, w.Bytes, math.MaxInt)
+			return to, limit
+		}
+		b.known = hintUnknown
+		return to, b.ownRoom(to, w.Bytes, b.limit())
 	}
+	b.known = hintUnknown
+	l = b.limit()
 	to = b.admit(f, replace, w, l)
-	switch {
-	case room > 0 && to == b.entry:
-		return to, room
-	case room > 0:
-		l = b.limit()
-	}
 	return to, b.ownRoom(to, w.Bytes, l)
+}
+
+// passFor passes up to most records at the tail of a full ring, until n bytes fit into its chunks.
+func (b *Store) passFor(to policy.Ring, n, most int) {
+	r := &b.Rings[to]
+	held := r.Held()
+	room := uint64(held) << b.Shared.Shift
+	if r.Size+uint64(n) <= room {
+		return
+	}
+	b.reserved = reservation{to, held}
+	for work := b.setWork(n); most > 0 && r.Size > 0 && r.Size+uint64(n) > room; most-- {
+		b.passTail(to, &work)
+	}
+	b.reserved = reservation{}
 }
 
 // admit returns the ring that a record goes to: one that is replaced or restored keeps its
@@ -366,7 +366,7 @@ func (b *Store) DropStep(left *int) (done bool) {
 			if b.Shared.Notifies {
 				b.keepRemoved(r, r.Tail, hd, Dropped)
 			}
-			b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
+			b.uncount(r, r.Tail, &hd, b.largeHash(r, r.Tail, &hd))
 			r.Release(uint64(hd.Total()))
 		}
 	}

@@ -65,6 +65,8 @@ type Store struct {
 	Plain     uint64 // values overwritten in place by overwritePlain; neither count decreases (I18)
 	reserved  reservation
 	victim    nextVictim
+	about     uint64 // hash of the write under way, whose entry stays
+	unsure    unsure
 	told      int // the need that tellNeed reported last
 	incoming  int // bytes of the longest record under way to a large bucket
 	expirer   expirer
@@ -141,18 +143,20 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 }
 
 // Set stores the record. After an error the key is absent, and also after a memory fault in the
-// caller's value that debug.SetPanicOnFault has turned into a panic.
+// caller's value that debug.SetPanicOnFault has turned into a panic, once EndWrite was called.
 func (b *Store) Set(w *Write) error {
 	if b.Index.Empty() {
 		if err := b.startIndex(w.Bytes); err != nil {
 			return err
 		}
 	}
-	room := 0
-	// With w.RewriteOnly, the old record must not be evicted here: OnRemove would be called although
-	// the entry stays.
-	if b.known == hintFull && !w.RewriteOnly && !b.hasForgotten() {
-		room = b.makeRoomEarly(w.Bytes)
+	if v := &b.victim; v.known && v.hash != w.Hash && b.known == hintFull && !w.RewriteOnly &&
+		!b.hasForgotten() {
+		// While the index's cache line is being fetched. If this turns out to be an overwrite, the room
+		// is left to the next insert.
+		b.about = w.Hash
+		b.passFor(v.ring, w.Bytes, 1)
+		b.about = 0
 	}
 	rec, slot, s, got := b.Candidate(w.Hash, nil)
 	if got == Hit && b.overwritePlain(rec, s, w) {
@@ -161,67 +165,82 @@ func (b *Store) Set(w *Write) error {
 	var f Found
 	there := false
 	if got != Miss || slot != nil { // else the key is new, and has no ghost
-		there = b.findCounting(&f, w.Key, w.Hash)
+		there = b.holds(w, &f)
 	}
-	if there && b.Shared.Expired(f.Expiry) {
-		b.expire(&f, w.Hash)
-		there, f.Ghost = false, false // its place is empty now
-	}
-	faulted := there
-	defer func() {
-		if faulted {
-			b.remove(&f, w.Hash, Unreported)
-		}
-	}()
 	if there && index.Ring(f.Slot).IsCold() {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 		there, f.Ghost, f.dead = false, true, true // the policy had dropped it
 	}
 	if there && b.overwrite(&f, w) {
-		faulted = false
 		return nil
 	}
-	err := b.insert(&f, there, w, room)
-	faulted = false
-	return err
+	return b.insert(&f, there, w)
 }
 
-// removeAt removes the live record that slot s of hash h leads to, and the slot.
-func (b *Store) removeAt(s, h uint64) {
-	in, pos := index.Ring(s), index.Pos(s)
-	r := b.Ring(in)
-	hd, ok := r.Header(pos)
-	if p, there := b.Index.Find(h, in, pos); ok && there {
-		b.kill(r, pos, hd, h, Unreported)
-		b.Index.Remove(p)
+// unsure is a slot of a hash whose record is being replaced by bytes of the caller, which may fault.
+type unsure struct {
+	on         bool
+	slot, hash uint64
+}
+
+// begin notes that the record of slot s is not to be relied on from now on.
+func (b *Store) begin(s, h uint64) { b.unsure = unsure{true, s, h} }
+
+// EndWrite must be called before the lock is released after a Set. After a panic, it removes what
+// the Set has left.
+func (b *Store) EndWrite() {
+	if b.unsure.on {
+		b.removeUnsure()
 	}
+}
+
+func (b *Store) removeUnsure() {
+	s, h := b.unsure.slot, b.unsure.hash
+	b.unsure.on = false
+	in, pos := index.Ring(s), index.Pos(s)
+	p, ok := b.Index.Find(h, in, pos)
+	if !ok {
+		return
+	}
+	if r := b.Ring(in); r.Live(s) {
+		if hd, ok := r.Header(pos); ok && !hd.Dead {
+			b.kill(r, pos, hd, h, Unreported)
+		}
+	}
+	b.Index.Remove(p)
 }
 
 // insert appends a record to a ring and enters it into the index: in the slot of the record that it
-// replaces, in that of its ghost, or in a new one. room is the result of makeRoomEarly, or 0 if
-// that was not called.
-func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
+// replaces, in that of its ghost, or in a new one.
+func (b *Store) insert(f *Found, replace bool, w *Write) error {
 	if replace {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 		f.dead = true
 	}
+	if f.dead {
+		b.begin(f.Slot, w.Hash)
+	}
 	if b.hasTTL || b.hasForgotten() {
+		b.known = hintUnknown // what has expired makes room first
 		b.expireSome()
 	}
-	to, limit := b.place(f, replace, w, room)
+	to, limit := b.place(f, replace, w)
 	pos, err := b.append(to, limit, w)
+	b.unsure.on = false
 	if err != nil {
+		b.known = hintUnknown
 		if f.dead {
 			b.Index.Remove(f.Place)
 		}
 		return err
 	}
 	delay.Point()
-	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	b.putSlot(f, replace, w, to, pos)
-	b.appended += w.Bytes
-	b.sweep()
+	b.noteAppended(w.Bytes)
 	b.tendIndex()
+	if b.known == hintUnknown {
+		b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
+	}
 	b.prepare(to)
 	return nil
 }
@@ -327,20 +346,22 @@ func (b *Store) kill(
 	if b.known == hintFull && r.WorthCompacting() {
 		b.known = hintUnknown // dead records can give room now
 	}
-	b.uncount(r, pos, hd, h)
+	b.uncount(r, pos, &hd, h)
 }
 
 // uncount takes the live record of hash h at pos out of the counts.
-func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	if g, ok := b.generationAt(r, pos, hd); ok {
-		b.Shared.Generations.Count(g, -1, -hd.Total())
+func (b *Store) uncount(r *ring.Ring, pos uint64, hd *record.Header, h uint64) {
+	if hd.Kind&record.Spaced != 0 {
+		if g, ok := b.generationAt(r, pos, *hd); ok {
+			b.Shared.Generations.Count(g, -1, -hd.Total())
+		}
 	}
 	b.uncountGone(r, hd, h)
 }
 
 // uncountGone is uncount without the counts that need the bytes of the record in r, which may be
 // gone: those of namespaces.
-func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
+func (b *Store) uncountGone(r *ring.Ring, hd *record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.HasExpiry())
 	b.countKind(hd.Kind, -1)
 	if b.Large {
