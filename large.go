@@ -81,7 +81,7 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 		b.takeRemovalsLocked(w)
 	}
 	if err := lb.Set(&w.Write); err != nil {
-		if err = c.retryLocked(lb, w, err, func() error { return lb.Set(&w.Write) }); err != nil {
+		if err = c.retryLocked(lb, b, w, err); err != nil {
 			return 0, err
 		}
 	}
@@ -137,6 +137,7 @@ func (c *engine) freeForSmall(w *write) {
 	s, a := c.shared, &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	w.freed = true
 	for i := range a.buckets {
 		lb := &a.buckets[i]
 		need := w.Bytes + 3*s.Pool.ChunkSize() - s.Pool.Spare()
@@ -182,11 +183,10 @@ func (c *engine) noteHeld(lb *bucket, held int) {
 	s.SetQuotas()
 }
 
-// noteArrivals counts the records that small bucket b has stored, and makes the large buckets
-// release memory if their share has become smaller and b has filled its own.
-func (c *engine) noteArrivals(b *bucket, news store.Arrival, w *write) {
+// balance makes the large buckets release memory if their share has become smaller and small bucket
+// b, which has stored news bytes, has filled its own.
+func (c *engine) balance(b *bucket, news int, w *write) {
 	s, a := c.shared, &c.arena
-	s.CountArrival(news, false)
 	if !s.LargeIsOver() || !b.isAtLimit() {
 		return
 	}
@@ -196,7 +196,7 @@ func (c *engine) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.Buckets
 	lb := &a.buckets[a.hand%store.LargeBuckets]
-	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), quotaOf, w)
+	c.drain(lb, news+s.Pool.ChunkSize(), quotaOf, w)
 }
 
 // How a cache works when the system refuses memory. The pool's bound is then the memory that
@@ -226,9 +226,9 @@ func (c *engine) exceedsMemory(n int) error {
 		n, s.EffectiveBound()/2, s.EffectiveBound(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
 }
 
-// retryLocked retries a write to bucket b that failed for lack of memory with err, by calling
-// store. It makes other buckets release as much memory as b lacks.
-func (c *engine) retryLocked(b *bucket, w *write, err error, store func() error) error {
+// retryLocked retries a write to bucket b that failed for lack of memory with err. It makes other
+// buckets release as much memory as b lacks; own is the key's small bucket, which is locked too.
+func (c *engine) retryLocked(b, own *bucket, w *write, err error) error {
 	for range retryTries {
 		if c.exceedsMemory(w.Bytes) != nil {
 			break
@@ -236,27 +236,28 @@ func (c *engine) retryLocked(b *bucket, w *write, err error, store func() error)
 		if b.Index.Empty() && c.shared.File != nil {
 			c.takePageLocked(w)
 		}
-		if lack := b.Lack(w.Bytes); lack > 0 {
-			c.takeLocked(b, max(c.shared.Pool.Spare(), 0)+lack<<c.shared.Shift, w)
-		}
+		c.takeLackLocked(b, w)
 		if lack := b.Lack(w.Bytes); lack > 0 && b.Large {
-			own := c.bucket(w.Hash) // locked by the caller
 			if own.Removals != nil {
 				own.takeRemovalsLocked(w) // or it would release no more than one step
 			}
 			own.Give(lack<<c.shared.Shift, 0)
 		}
-		if again := store(); again == nil {
+		if b.Set(&w.Write) == nil {
 			return nil
 		}
 	}
 	return b.Fail(&w.Write, err)
 }
 
-// takeLocked makes other buckets release chunks until the pool has the given number of spare bytes
-// for bucket b: first the memory above their quotas, then all but one chunk, then everything.
-func (c *engine) takeLocked(b *bucket, bytes int, w *write) {
-	s := c.shared
+// takeLackLocked makes other buckets release the chunks that bucket b lacks for a record: first the
+// memory above their quotas, then all but one chunk, then everything.
+func (c *engine) takeLackLocked(b *bucket, w *write) {
+	s, lack := c.shared, b.Lack(w.Bytes)
+	if lack <= 0 {
+		return
+	}
+	bytes := max(s.Pool.Spare(), 0) + lack<<s.Shift
 	for _, keep := range []func(*bucket) int{
 		quotaOf,
 		func(*bucket) int { return s.Pool.ChunkSize() },

@@ -47,8 +47,8 @@ var hotFuncs = []hotFunc{
 		"torn.Equal",
 	}},
 	{"internal/store/store.go", "Store.Set", "store.(*Store).Set", 1063, []string{
-		"(*Store).hasForgotten", "(*Write).why", "clock.(*Clock).Expired", "index.(*Index).Empty",
-		"index.Ring", "policy.Ring.IsCold",
+		"(*Store).hasForgotten", "(*Write).why", "index.(*Index).Empty", "index.Ring",
+		"policy.Ring.IsCold",
 	}},
 }
 

@@ -120,78 +120,83 @@ func (c *engine) store(w *write, verb string) (err error) {
 	}
 	w.Expiry = c.shared.Default()
 	if w.life.given {
-		if w.Expiry, err = c.expiryOf(w.life.ttl); err != nil {
-			return c.refuse(w, verb, err)
-		}
+		w.Expiry, err = c.expiryOf(w.life.ttl)
 	}
-	for b := c.bucket(w.Hash); ; {
-		if len(w.Key) > record.MaxKey || len(w.Value) > c.shared.MaxValue() {
-			return c.refuse(w, verb, c.tooLarge(w))
-		}
+	if err == nil {
+		err = c.place(w)
+	} else {
+		err = c.refuse(w, err)
+	}
+	if err == nil || err == errUnmet || err == errForgotten {
+		return err
+	}
+	c.refusals.count(err)
+	return fmt.Errorf("%s entry: %w", verb, err)
+}
+
+// place stores the record of a write whose deadlines are known, in a small bucket or a large one.
+func (c *engine) place(w *write) (err error) {
+	w.freed = false
+	for b, news := c.bucket(w.Hash), 0; ; {
 		w.Measure(c.shared)
-		if c.shared.IsLarge(w.Bytes) {
+		large := c.shared.IsLarge(w.Bytes)
+		tooLong := len(w.Value) > c.shared.MaxValue() && (large || !w.Restored) // else it has room
+		if tooLong || len(w.Key) > record.MaxKey {
+			return c.refuse(w, c.tooLarge(w))
+		}
+		if large {
 			if err := c.exceedsMemory(w.Bytes); err != nil {
-				return c.refuse(w, verb, err)
+				return c.refuse(w, err)
 			}
 			err = c.setLarge(b, w)
 		} else {
-			err = c.setSmall(b, w)
+			news, err = c.setSmall(b, w)
 		}
 		switch err {
-		case nil, errUnmet, errForgotten:
-			return err
 		case errResized:
+		case errNoRoom:
+			c.freeForSmall(w)
 		case errCold:
 			c.bringToMain(w)
 		default:
-			c.refusals.count(err)
-			return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.Key), len(w.Value), err)
+			if news > 0 {
+				c.balance(b, news, w)
+			}
+			return err
 		}
 	}
 }
 
-// setSmall stores a record in its small bucket.
-func (c *engine) setSmall(b *bucket, w *write) error {
-	news, err := c.setInBucket(b, w)
-	if err == errNoRoom {
-		w.freed = true
-		c.freeForSmall(w)
-		news, err = c.setInBucket(b, w)
-	}
-	if news.Bytes > 0 {
-		c.noteArrivals(b, news, w)
-	}
-	return err
-}
-
-// setInBucket is setSmall, or returns errNoRoom if the large buckets have to release memory first,
-// and nothing was done. It returns the records that the bucket has accepted
-// since its last report, if these fill a chunk or more.
-func (c *engine) setInBucket(b *bucket, w *write) (news store.Arrival, err error) {
+// setSmall stores a record in its small bucket, or returns errNoRoom if the large buckets have to
+// release memory first, and nothing was done. Whenever the bucket has accepted a chunk of records,
+// it returns their bytes.
+func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	b.lock()
 	defer b.unlockFor(w)
 	b.MoveHomes() // before the condition is checked: may lose the entry to equal hashes
 	if err := c.beginLocked(b, w); err != nil {
-		return news, err
+		return 0, err
 	}
 	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
-		return news, errResized
+		return 0, errResized
 	}
 	if c.shared.Arrivals.Held.Load() > 0 && !w.freed && b.isShort(w.Bytes) {
-		return news, errNoRoom
+		return 0, errNoRoom
 	}
 	b.invalidateLocked(w)
 	if c.shared.LargeKeysOf(w.Hash).Load() != 0 {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}
+	if w.freed {
+		c.takeLackLocked(b, w) // from the large bucket that freeForSmall has spared
+	}
 	if err := b.Set(&w.Write); err != nil {
-		err = c.retryLocked(b, w, err, func() error { return b.Set(&w.Write) })
-		if err != nil {
-			return news, err
+		if err = c.retryLocked(b, b, w, err); err != nil {
+			return 0, err
 		}
 	}
-	if news = b.Arrived(w.Bytes); news.Bytes > 0 {
-		c.levelLocked(b, w, news.Bytes)
+	if news = b.Arrived(w.Bytes); news > 0 {
+		c.levelLocked(b, w, news)
 	}
 	return news, nil
 }
@@ -232,20 +237,16 @@ func (c *engine) tooLarge(w *write) error {
 		len(w.Value), c.shared.MaxValue(), ErrTooLarge)
 }
 
-// refuse removes the older value of an entry that is not stored because of cause. A time to live
-// that is over is no error: the entry is as good as deleted.
-func (c *engine) refuse(w *write, verb string, cause error) error {
+// refuse removes the older value of an entry that is not stored because of cause, and returns the
+// error of the write. A time to live that is over is none: the entry is as good as deleted.
+func (c *engine) refuse(w *write, cause error) error {
 	if cause == errOver {
 		w.Reason, w.unstored, cause = store.Deleted, true, nil
 	}
 	if _, err := c.remove(w, nil); err != nil {
-		cause = err
+		return err
 	}
-	if cause == nil || cause == errUnmet || cause == errForgotten {
-		return cause
-	}
-	c.refusals.count(cause)
-	return fmt.Errorf("%s entry: %w", verb, cause)
+	return cause
 }
 
 // remove removes the key if the condition of w holds, and reports whether it was present. If taken

@@ -169,8 +169,8 @@ func (s *Shared) HasSpareFor(n int) bool { return s.Pool.Spare() > n+3*s.Pool.Ch
 // entries; 0 or less if it lacks none.
 func (b *Store) Lack(n int) int {
 	need := b.chunksFor(n)
-	if b.Index.Empty() && b.Shared.File == nil { // with a file, pages are not made from chunks
-		need++
+	if b.Index.Empty() {
+		need++ // its page counts as a chunk, whatever its source
 	}
 	return need - b.chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
 }

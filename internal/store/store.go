@@ -177,7 +177,8 @@ func (b *Store) Set(w *Write) error {
 	return b.insert(&f, there, w)
 }
 
-// unsure is a slot of a hash whose record is being replaced by bytes of the caller, which may fault.
+// unsure is a slot of a hash whose record is being replaced by bytes of the caller, whose memory may
+// fault.
 type unsure struct {
 	on         bool
 	slot, hash uint64
