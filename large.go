@@ -77,8 +77,10 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 	}
 	b.invalidateLocked(w)
 	b.Delete(&w.Write, nil)
-	for w.freed && c.shared.Pool.Spare() < need && !b.Shrink(need) { // what reclaim has spared
-		b.takeRemovalsLocked(w)
+	for w.freed && c.shared.Pool.Spare() < need && b.Give(need, quotaOf(b)) > 0 {
+		if b.Removals != nil { // reclaim has spared b
+			b.takeRemovalsLocked(w)
+		}
 	}
 	if err := lb.Set(&w.Write); err != nil {
 		if err = c.retryLocked(lb, b, w, err); err != nil {
@@ -95,22 +97,14 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 // other large ones as much as necessary. The small bucket of the key, which may have it, does not.
 func (c *engine) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
-	for done := 0; done < s.Buckets; {
+	for range s.Buckets {
 		if s.Pool.Spare() >= need {
 			return
 		}
-		b := &c.buckets[a.hand]
-		shrunk := b == c.bucket(w.Hash)
-		if !shrunk {
-			b.lock()
-			shrunk = b.Shrink(need)
-			b.unlockFor(w)
-			c.pause(w)
+		if b := &c.buckets[a.hand]; b != c.bucket(w.Hash) {
+			c.drain(b, max(need, drainMost), quotaOf, w)
 		}
-		if shrunk {
-			a.hand = (a.hand + 1) % s.Buckets
-			done++
-		}
+		a.hand = (a.hand + 1) % s.Buckets
 	}
 	for i := range a.buckets {
 		other := &a.buckets[i]
@@ -147,13 +141,18 @@ func (c *engine) freeForSmall(w *write) {
 	}
 }
 
-// drain makes a large bucket release n bytes of the memory that it holds above keep, in steps.
-func (c *engine) drain(lb *bucket, n int, keep func(lb *bucket) int, w *write) {
+// drainMost bounds the bytes that a small bucket gives up at once for a record of less.
+const drainMost = 256 << 10
+
+// drain makes a bucket release n bytes of the memory that it holds above keep, in steps.
+func (c *engine) drain(b *bucket, n int, keep func(b *bucket) int, w *write) {
 	for n > 0 {
-		lb.lock()
-		n = lb.Give(n, keep(lb))
-		lb.unlockFor(w)
-		c.updateQuotas(lb)
+		b.lock()
+		n = b.Give(n, keep(b))
+		b.unlockFor(w)
+		if b.Large {
+			c.updateQuotas(b)
+		}
 		c.pause(w)
 	}
 }

@@ -17,9 +17,6 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
-const shrinkMost = 256 << 10
-
 // vacate passes records at the tails of rings, one after another, as long as next returns a ring to
 // pass one of. An empty ring gives its chunk back.
 func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) {
@@ -80,25 +77,18 @@ func (b *Store) compactWork(n int) policy.Work {
 // place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
 // and how many chunks it may hold.
 func (b *Store) place(f *Found, replace bool, w *Write) (to policy.Ring, limit int) {
-	r := &b.Rings[b.entry]
-	isNew := !replace && !f.Ghost && !w.Restored
-	if isNew && b.known != hintUnknown && r.Left() >= w.Bytes {
-		return b.entry, math.MaxInt // any limit will do: no chunk is taken
-	}
-	var l limits
-	if limit = r.Held(); b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift {
-		if to = b.entry; !isNew {
-			to = b.admit(f, replace, w, l) // a full policy admits without limits
+	if b.known != hintUnknown && !replace && !f.Ghost && !w.Restored {
+		r := &b.Rings[b.entry]
+		if limit = r.Held(); r.Left() >= w.Bytes {
+			return b.entry, limit
 		}
-		if to == b.entry {
-			b.passFor(to, w.Bytes, math.MaxInt)
-			return to, limit
+		if b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift {
+			b.passFor(b.entry, w.Bytes, math.MaxInt)
+			return b.entry, limit
 		}
-		b.known = hintUnknown
-		return to, b.ownRoom(to, w.Bytes, b.limit())
 	}
 	b.known = hintUnknown
-	l = b.limit()
+	l := b.limit()
 	to = b.admit(f, replace, w, l)
 	return to, b.ownRoom(to, w.Bytes, l)
 }
@@ -232,13 +222,15 @@ func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 }
 
 // squeeze compacts rings until enough reports true, or no ring is worth compacting, or the work of
-// a Set of n bytes is done. It evicts no live entry.
-func (b *Store) squeeze(n int, enough func() bool) {
+// a Set of n bytes is done; then it reports false. It evicts no live entry.
+func (b *Store) squeeze(n int, enough func() bool) (done bool) {
 	work := b.compactWork(n)
 	b.vacate(&work, func() (policy.Ring, bool) {
 		in, worth := b.deadest()
-		return in, worth && !work.IsDone() && !enough()
+		done = !worth || enough()
+		return in, !done && !work.IsDone()
 	})
+	return done
 }
 
 // isIdle reports whether the bucket can take so many chunks and leave 1/part of all memory free.
@@ -261,32 +253,6 @@ func (b *Store) deadest() (in policy.Ring, ok bool) {
 	return policy.Main, true
 }
 
-// Shrink compacts, then evicts until no ring holds more chunks than it may, or until n bytes of
-// chunks, or shrinkMost if that is more, are given up. It reports false if another step is needed.
-func (b *Store) Shrink(n int) (done bool) {
-	from, work := b.held(), b.setWork(0)
-	n = max(n, shrinkMost)
-	gave := func() bool { return from-b.held() >= n }
-	b.squeeze(0, func() bool {
-		_, over := b.tooLarge(b.limit())
-		return !over || gave()
-	})
-	b.vacate(&work, func() (policy.Ring, bool) {
-		if gave() || b.Removals.IsStep() {
-			return 0, false
-		}
-		return b.tooLarge(b.limit())
-	})
-	switch {
-	case gave():
-		return true
-	case b.Removals.IsStep():
-		return false
-	}
-	b.shrinkIndex()
-	return true
-}
-
 // tooLarge returns a ring that holds more chunks than it may, if there is one.
 func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	switch {
@@ -299,33 +265,29 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 }
 
 // Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
-// than keep and its dead records. It returns the bytes that are missing after a step, or 0.
+// than keep. Each ring gives up what it holds above its part. It returns the bytes that are missing
+// after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
 	from, work := b.held(), b.setWork(n)
-	b.squeeze(n, func() bool { return b.held() <= max(keep, from-n) })
-	b.vacate(&work, func() (policy.Ring, bool) {
-		held := b.held()
-		missing = max(0, n-(from-held))
-		if missing == 0 || held-b.deadBytes() <= keep || b.Removals.IsStep() {
+	least := max(keep, from-n)
+	if !b.squeeze(n, func() bool { return b.held() <= least }) {
+		return b.held() - least
+	}
+	chunks := max(0, least-b.Index.Pages()*b.Shared.Pool.PageSize()) >> b.Shared.Shift
+	b.vacate(&work, func() (in policy.Ring, more bool) {
+		if missing = b.held() - least; missing <= 0 || b.Removals.IsStep() {
 			return 0, false
 		}
-		return b.expendable()
+		if in, more = b.tooLarge(b.divide(chunks)); !more {
+			in, more = b.tooLarge(limits{})
+		}
+		return in, more
 	})
 	if b.Removals.IsStep() {
-		return missing
+		return max(0, missing)
 	}
+	b.shrinkIndex()
 	return 0
-}
-
-// expendable returns the ring that is to give up memory first, if any has a chunk.
-func (b *Store) expendable() (policy.Ring, bool) {
-	switch {
-	case b.cold.held() > 0:
-		return b.cold.oldest(), true
-	case b.Rings[policy.Main].Held() > 0:
-		return policy.Main, true
-	}
-	return policy.Small, b.Rings[policy.Small].Held() > 0
 }
 
 // A step drops at most this much before OnRemove is called. A step of Resize drops or moves as
