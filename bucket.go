@@ -286,7 +286,3 @@ func (b *bucket) isAtLimit() bool {
 	m := b.Memory()
 	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
 }
-
-// isShort reports whether a small bucket, which is locked, lacks the memory for a record of n bytes
-// even if it evicts everything, because the large buckets have nearly all memory.
-func (b *bucket) isShort(n int) bool { return !b.Shared.HasSpareFor(n) && b.Lack(n) > 0 }

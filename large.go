@@ -49,7 +49,7 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 	b.lock()
 	defer b.unlockFor(w)
 	lb.lock()
-	lb.MoveHomes() // as in setInBucket
+	lb.MoveHomes() // as in setSmall
 	lb.unlockFor(w)
 	if err := c.beginLocked(b, w); err != nil {
 		return 0, err
@@ -134,7 +134,7 @@ func (c *engine) freeForSmall(w *write) {
 	w.freed = true
 	for i := range a.buckets {
 		lb := &a.buckets[i]
-		need := w.Bytes + 3*s.Pool.ChunkSize() - s.Pool.Spare()
+		need := s.Missing(w.Bytes)
 		if need > 0 && (lb != c.largeBucket(w.Hash) || s.LargeKeysOf(w.Hash).Load() == 0) {
 			c.drain(lb, need, keepNothing, w)
 		}

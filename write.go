@@ -180,7 +180,7 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
 		return 0, errResized
 	}
-	if c.shared.Arrivals.Held.Load() > 0 && !w.freed && b.isShort(w.Bytes) {
+	if c.shared.Arrivals.Held.Load() > 0 && !w.freed && b.IsShort(w.Bytes) {
 		return 0, errNoRoom
 	}
 	b.invalidateLocked(w)

@@ -22,9 +22,9 @@ const RingCount = 2
 // are its methods:
 //
 //   - for readers without the lock: Candidate, Find, IsDue, NoteGhostMiss, CountOddities, Ring
-//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
-//     PutOff, Keep
-//   - memory: Memory, Lack, Demand, Expect, Give, GivePages
+//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, EndWrite, Arrived, Fail, Restore, Delete,
+//     Touch, PutOff, Keep
+//   - memory: Memory, Lack, IsShort, Demand, Expect, Give, GivePages
 //   - all entries, in steps: Walk, EndWalk, DeleteStep, DropStep, and the methods of Keys and Fit
 //   - parts with methods of their own: Cold, Namespaces, Recovery
 //   - its life: Init, Reset, Close
