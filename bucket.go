@@ -188,7 +188,13 @@ func (b *bucket) entryID(id, s uint64) memo.EntryID {
 
 // invalidateLocked invalidates the load of the key of a write, if there is one.
 func (b *bucket) invalidateLocked(w *write) {
-	if !b.calls.Empty() && !w.Restored { // a value of a snapshot is older than that of a load
+	if !b.calls.Empty() {
+		b.invalidateListed(w)
+	}
+}
+
+func (b *bucket) invalidateListed(w *write) {
+	if !w.Restored { // a value of a snapshot is older than that of a load
 		b.calls.Invalidate(b.calls.Find(w.Key, w.Hash))
 	}
 }

@@ -64,9 +64,13 @@ func (b *Store) isCrowded() bool {
 // it is called before the condition of a write is checked.
 func (b *Store) MoveHomes() {
 	if b.Index.Growing() {
-		b.Index.Move(homesPerSet, b.windows(), b.displace)
-		b.Index.PrefetchMove(homesPerSet)
+		b.moveHomes()
 	}
+}
+
+func (b *Store) moveHomes() {
+	b.Index.Move(homesPerSet, b.windows(), b.displace)
+	b.Index.PrefetchMove(homesPerSet)
 }
 
 const (

@@ -177,8 +177,7 @@ func (b *Store) Set(w *Write) error {
 	return b.insert(&f, there, w)
 }
 
-// unsure is a slot of a hash whose record is being replaced by bytes of the caller, whose memory may
-// fault.
+// unsure is a slot whose record is being replaced by bytes of the caller, whose memory may fault.
 type unsure struct {
 	on         bool
 	slot, hash uint64
@@ -270,7 +269,9 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
 		b.countKind(w.Kind, 1)
 	}
-	b.noteExpiry(t.Expiry)
+	if t.Expiry != 0 {
+		b.noteExpiry(t.Expiry)
+	}
 	if b.Large {
 		b.Shared.LargeKeysOf(w.Hash).Add(1)
 	}

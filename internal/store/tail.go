@@ -125,13 +125,13 @@ func (b *Store) judgeTail(
 func (b *Store) tailSlot(
 	in policy.Ring, r *ring.Ring, hd *record.Header,
 ) (p index.Place, ok, own bool) {
-	next := b.victim
-	b.victim.known = false
-	if !next.known || next.pos != r.Tail || next.ring != in {
-		next.hash = b.keyHash(r, r.Tail, *hd)
+	v := &b.victim
+	if !v.known || v.pos != r.Tail || v.ring != in {
+		v.hash = b.keyHash(r, r.Tail, *hd)
 	}
-	p, ok = b.Index.Find(next.hash, in, r.Tail)
-	return p, ok, next.hash == b.about
+	v.known = false
+	p, ok = b.Index.Find(v.hash, in, r.Tail)
+	return p, ok, v.hash == b.about
 }
 
 // nextVictim is the record that is at a tail next, and its hash.
