@@ -77,15 +77,20 @@ func (b *Store) compactWork(n int) policy.Work {
 // place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
 // and how many chunks it may hold.
 func (b *Store) place(f *Found, replace bool, w *Write) (to policy.Ring, limit int) {
-	if b.known != hintUnknown && !replace && !f.Ghost && !w.Restored {
-		r := &b.Rings[b.entry]
-		if limit = r.Held(); r.Left() >= w.Bytes {
-			return b.entry, limit
+	r := &b.Rings[b.entry]
+	isNew := !replace && !f.Ghost && !w.Restored
+	limit = r.Held()
+	if isNew && b.known != hintUnknown && r.Left() >= w.Bytes {
+		return b.entry, limit
+	}
+	if b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift {
+		// A full policy admits without limits.
+		if to = b.entry; isNew || b.admit(f, replace, w, limits{}) == to {
+			b.passFor(to, w.Bytes, math.MaxInt)
+			return to, limit
 		}
-		if b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift {
-			b.passFor(b.entry, w.Bytes, math.MaxInt)
-			return b.entry, limit
-		}
+		b.known = hintUnknown
+		return 1 - to, b.ownRoom(1-to, w.Bytes, b.limit())
 	}
 	b.known = hintUnknown
 	l := b.limit()
