@@ -26,7 +26,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     [7]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // The rules of the sequence lock.
@@ -188,7 +188,13 @@ func (b *bucket) entryID(id, s uint64) memo.EntryID {
 
 // invalidateLocked invalidates the load of the key of a write, if there is one.
 func (b *bucket) invalidateLocked(w *write) {
-	if !b.calls.Empty() && !w.Restored { // a value of a snapshot is older than that of a load
+	if !b.calls.Empty() {
+		b.invalidateListed(w)
+	}
+}
+
+func (b *bucket) invalidateListed(w *write) {
+	if !w.Restored { // a value of a snapshot is older than that of a load
 		b.calls.Invalidate(b.calls.Find(w.Key))
 	}
 }
@@ -244,8 +250,10 @@ func (b *bucket) emptyLocked() {
 	b.Reset()
 }
 
-// unlockFor releases the bucket's lock, and hands the entries removed under it to the write.
+// unlockFor releases the bucket's lock after a write, and hands the entries removed under it to the
+// write.
 func (b *bucket) unlockFor(w *write) {
+	b.EndWrite()
 	if b.Removals != nil {
 		b.takeRemovalsLocked(w)
 	}
@@ -283,19 +291,4 @@ func (b *bucket) isAtLimit() bool {
 	defer b.mu.Unlock()
 	m := b.Memory()
 	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
-}
-
-// isShort reports whether a small bucket lacks the memory for a record of n bytes even if it evicts
-// everything, because the large buckets have nearly all memory.
-func (b *bucket) isShort(n int) bool {
-	if b.Shared.HasSpareFor(n) {
-		return false // nearly always
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lack := b.Lack(n)
-	if b.Index.Empty() && b.Shared.File != nil {
-		lack++ // the page counts as a chunk, whatever its source
-	}
-	return lack > 0
 }

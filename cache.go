@@ -70,13 +70,10 @@ type sizing struct {
 type arena struct {
 	mu       sync.Mutex // one writer at a time
 	held     [store.LargeBuckets]int
-	incoming [store.LargeBuckets]incoming
+	promised int // bytes that large Sets in progress will need
 	hand     int // the next small bucket to release memory
 	buckets  [store.LargeBuckets]bucket
 }
-
-// incoming is the memory that large Sets in progress will need in a large bucket.
-type incoming struct{ sets, bytes, longest int }
 
 // Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
 // [LoadFunc].

@@ -52,9 +52,8 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 }
 
 // CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it stored new.
-// If k is absent, it stores nothing; a nil old is the same as an empty one. (Room for a large value
-// is made first; if that evicts k itself, nothing is stored.) The entry keeps its expiry, and
-// counts as read for the eviction policy, and the call in [Stats] as a Set.
+// If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps its
+// expiry, and counts as read for the eviction policy, and the call in [Stats] as a Set.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, new, store.Replaced)

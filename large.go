@@ -19,105 +19,92 @@ import (
 // A key is in one place at a time (I8): a Set holds the small bucket's lock over both places, and
 // so does a Get when shared.LargeKeys tells it to look in the large one too.
 
-// setLarge stores a large record.
+// setLarge stores a large record. It makes other buckets release memory only once the condition of
+// the write holds, and spares the bucket of the key: no write evicts the entry that it is about.
 func (c *engine) setLarge(b *bucket, w *write) error {
-	if c.isUnmet(b, w) {
-		return errUnmet
-	}
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
-	lb := c.largeBucket(w.Hash)
-	defer c.endLargeSet(c.beginLargeSet(lb, w.Bytes))
-	c.makeWay(lb, w)
-	if len(w.Value) > c.shared.MaxValue() {
-		return errResized
+	need, err := c.setInLarge(b, w)
+	if err != errNoRoom {
+		return err
 	}
+	w.freed = true
+	lb := c.largeBucket(w.Hash)
+	a.promised += need // the small buckets' quotas leave it out meanwhile
+	c.updateQuotas(lb)
+	defer func() {
+		a.promised -= need
+		c.updateQuotas(lb)
+	}()
+	c.reclaim(lb, need, w)
+	_, err = c.setInLarge(b, w)
+	return err
+}
 
+// setInLarge stores a large record whose small bucket is b. If it returns errNoRoom, other buckets
+// have to release memory first, until the pool has need bytes.
+func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
+	lb := c.largeBucket(w.Hash)
 	b.lock()
 	defer b.unlockFor(w)
 	lb.lock()
-	lb.MoveHomes() // as in setInBucket
+	lb.MoveHomes() // as in setSmall
 	lb.unlockFor(w)
 	if err := c.beginLocked(b, w); err != nil {
-		return err
+		return 0, err
 	}
-	b.Delete(&w.Write, nil)
+	if len(w.Value) > c.shared.MaxValue() {
+		return 0, errResized
+	}
 	lb.lock()
 	defer lb.unlockFor(w)
 	// Check again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
 	// this one.
 	if c.shared.IsForgotten(&w.Write) {
-		return errForgotten
+		return 0, errForgotten
+	}
+	if !w.freed {
+		c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
+	}
+	lb.Expect(w.Bytes)
+	defer func() {
+		lb.Expect(0)
+		c.noteHeld(lb, lb.Memory().Held)
+	}()
+	if need = lb.Demand(w.Bytes); !w.freed && c.shared.Pool.Spare() < need {
+		return need, errNoRoom
+	}
+	b.invalidateLocked(w)
+	b.Delete(&w.Write, nil)
+	for w.freed && c.shared.Pool.Spare() < need && b.Give(need, quotaOf(b)) > 0 {
+		if b.Removals != nil { // reclaim has spared b
+			b.takeRemovalsLocked(w)
+		}
 	}
 	if err := lb.Set(&w.Write); err != nil {
-		if err = c.retryLocked(lb, w, err, func() error { return lb.Set(&w.Write) }); err != nil {
-			return err
+		if err = c.retryLocked(lb, b, w, err); err != nil {
+			return 0, err
 		}
 	}
 	c.shared.Pool.Stored(w.Bytes)
 	lb.Arrived(w.Bytes)
-	return nil
-}
-
-// beginLargeSet makes the small buckets' quotas leave out the bytes that large bucket lb will need
-// for a record of n bytes. endLargeSet ends it.
-func (c *engine) beginLargeSet(lb *bucket, n int) *bucket {
-	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
-	in.sets++
-	in.longest = max(in.longest, n)
-	lb.look(func(s *store.Store) {
-		s.Expect(in.longest)
-		in.bytes = max(in.bytes, s.Demand(n))
-	})
-	c.updateQuotas(lb)
-	return lb
-}
-
-// endLargeSet is updateQuotas after a large Set.
-func (c *engine) endLargeSet(lb *bucket) {
-	in := &c.arena.incoming[int(lb.Number)-c.shared.Buckets]
-	if in.sets--; in.sets == 0 {
-		in.bytes, in.longest = 0, 0
-		lb.look(func(s *store.Store) { s.Expect(0) })
-	}
-	c.updateQuotas(lb)
-}
-
-// makeWay evicts entries for a large Set, whose bucket expects it: first those of other buckets,
-// then, if there is an OnRemove, its own. Without OnRemove, the Set itself evicts the latter.
-func (c *engine) makeWay(lb *bucket, w *write) {
-	c.reclaim(lb, c.arena.incoming[int(lb.Number)-c.shared.Buckets].bytes, w)
-	if c.options.OnRemove == nil || w.deferOnRemove {
-		return
-	}
-	// Other Sets may take the freed memory, so the number of rounds is limited.
-	for done, rounds := false, 2*w.Bytes/store.StepBytes; !done && rounds > 0; rounds-- {
-		lb.lock()
-		done = lb.MakeWay(&w.Write)
-		lb.unlockFor(w)
-		c.pause(w)
-	}
+	return 0, nil
 }
 
 // reclaim makes other buckets release the bytes that large bucket lb will need and the pool lacks:
 // small buckets release the memory above their new quotas, and in a cache of very few chunks the
-// other large ones as much as necessary.
+// other large ones as much as necessary. The small bucket of the key, which may have it, does not.
 func (c *engine) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
-	for done := 0; done < s.Buckets; {
+	for range s.Buckets {
 		if s.Pool.Spare() >= need {
 			return
 		}
-		b := &c.buckets[a.hand]
-		b.lock()
-		if b.Shrink(need) {
-			a.hand = (a.hand + 1) % s.Buckets
-			done++
+		if b := &c.buckets[a.hand]; b != c.bucket(w.Hash) {
+			c.drain(b, max(need, drainMost), quotaOf, w)
 		}
-		b.unlockFor(w)
-		c.pause(w)
+		a.hand = (a.hand + 1) % s.Buckets
 	}
 	for i := range a.buckets {
 		other := &a.buckets[i]
@@ -138,25 +125,34 @@ func (c *engine) pause(w *write) {
 	c.notify(w)
 }
 
-// freeForSmall makes the large buckets release chunks for a small record.
+// freeForSmall makes the large buckets release chunks for a small record, except the one that may
+// have its key.
 func (c *engine) freeForSmall(w *write) {
 	s, a := c.shared, &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	w.freed = true
 	for i := range a.buckets {
-		if need := w.Bytes + 3*s.Pool.ChunkSize() - s.Pool.Spare(); need > 0 {
-			c.drain(&a.buckets[i], need, keepNothing, w)
+		lb := &a.buckets[i]
+		need := s.Missing(w.Bytes)
+		if need > 0 && (lb != c.largeBucket(w.Hash) || s.LargeKeysOf(w.Hash).Load() == 0) {
+			c.drain(lb, need, keepNothing, w)
 		}
 	}
 }
 
-// drain makes a large bucket release n bytes of the memory that it holds above keep, in steps.
-func (c *engine) drain(lb *bucket, n int, keep func(lb *bucket) int, w *write) {
+// drainMost bounds the bytes that a small bucket gives up at once for a record of less.
+const drainMost = 256 << 10
+
+// drain makes a bucket release n bytes of the memory that it holds above keep, in steps.
+func (c *engine) drain(b *bucket, n int, keep func(b *bucket) int, w *write) {
 	for n > 0 {
-		lb.lock()
-		n = lb.Give(n, keep(lb))
-		lb.unlockFor(w)
-		c.updateQuotas(lb)
+		b.lock()
+		n = b.Give(n, keep(b))
+		b.unlockFor(w)
+		if b.Large {
+			c.updateQuotas(b)
+		}
 		c.pause(w)
 	}
 }
@@ -180,17 +176,16 @@ func (c *engine) noteHeld(lb *bucket, held int) {
 		if &a.buckets[i] == lb {
 			a.held[i] = held
 		}
-		sum += a.held[i] + a.incoming[i].bytes
+		sum += a.held[i]
 	}
-	s.Arrivals.Held.Store(int64(sum))
+	s.Arrivals.Held.Store(int64(sum + a.promised))
 	s.SetQuotas()
 }
 
-// noteArrivals counts the records that small bucket b has stored, and makes the large buckets
-// release memory if their share has become smaller and b has filled its own.
-func (c *engine) noteArrivals(b *bucket, news store.Arrival, w *write) {
+// balance makes the large buckets release memory if their share has become smaller and small bucket
+// b, which has stored news bytes, has filled its own.
+func (c *engine) balance(b *bucket, news int, w *write) {
 	s, a := c.shared, &c.arena
-	s.CountArrival(news, false)
 	if !s.LargeIsOver() || !b.isAtLimit() {
 		return
 	}
@@ -200,7 +195,7 @@ func (c *engine) noteArrivals(b *bucket, news store.Arrival, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.Buckets
 	lb := &a.buckets[a.hand%store.LargeBuckets]
-	c.drain(lb, news.Bytes+s.Pool.ChunkSize(), quotaOf, w)
+	c.drain(lb, news+s.Pool.ChunkSize(), quotaOf, w)
 }
 
 // How a cache works when the system refuses memory. The pool's bound is then the memory that
@@ -230,9 +225,9 @@ func (c *engine) exceedsMemory(n int) error {
 		n, s.EffectiveBound()/2, s.EffectiveBound(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
 }
 
-// retryLocked retries a write to bucket b that failed for lack of memory with err, by calling
-// store. It makes other buckets release as much memory as b lacks.
-func (c *engine) retryLocked(b *bucket, w *write, err error, store func() error) error {
+// retryLocked retries a write to bucket b that failed for lack of memory with err. It makes other
+// buckets release as much memory as b lacks; own is the key's small bucket, which is locked too.
+func (c *engine) retryLocked(b, own *bucket, w *write, err error) error {
 	for range retryTries {
 		if c.exceedsMemory(w.Bytes) != nil {
 			break
@@ -240,27 +235,28 @@ func (c *engine) retryLocked(b *bucket, w *write, err error, store func() error)
 		if b.Index.Empty() && c.shared.File != nil {
 			c.takePageLocked(w)
 		}
-		if lack := b.Lack(w.Bytes); lack > 0 {
-			c.takeLocked(b, max(c.shared.Pool.Spare(), 0)+lack<<c.shared.Shift, w)
-		}
+		c.takeLackLocked(b, w)
 		if lack := b.Lack(w.Bytes); lack > 0 && b.Large {
-			own := c.bucket(w.Hash) // locked by the caller
 			if own.Removals != nil {
 				own.takeRemovalsLocked(w) // or it would release no more than one step
 			}
 			own.Give(lack<<c.shared.Shift, 0)
 		}
-		if again := store(); again == nil {
+		if b.Set(&w.Write) == nil {
 			return nil
 		}
 	}
 	return b.Fail(&w.Write, err)
 }
 
-// takeLocked makes other buckets release chunks until the pool has the given number of spare bytes
-// for bucket b: first the memory above their quotas, then all but one chunk, then everything.
-func (c *engine) takeLocked(b *bucket, bytes int, w *write) {
-	s := c.shared
+// takeLackLocked makes other buckets release the chunks that bucket b lacks for a record: first the
+// memory above their quotas, then all but one chunk, then everything.
+func (c *engine) takeLackLocked(b *bucket, w *write) {
+	s, lack := c.shared, b.Lack(w.Bytes)
+	if lack <= 0 {
+		return
+	}
+	bytes := max(s.Pool.Spare(), 0) + lack<<s.Shift
 	for _, keep := range []func(*bucket) int{
 		quotaOf,
 		func(*bucket) int { return s.Pool.ChunkSize() },

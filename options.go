@@ -87,9 +87,10 @@ type Options struct {
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
 	// no lock is held. It may call any method of the same cache, and the key may have been set again
-	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB. A panic
-	// reaches the caller and leaves the cache consistent, but OnRemove is not called for the rest of
-	// the step, and a value for which entries were evicted might not be stored.
+	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB, a Set of a
+	// longer value also in steps of that length. A panic reaches the caller and leaves the cache
+	// consistent, but OnRemove is not called for the rest of the step, and a value for which entries
+	// were evicted might not be stored.
 	OnRemove func(Removal)
 
 	// HugePages determines when the operating system is asked for large pages, which speed up reads

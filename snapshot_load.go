@@ -221,8 +221,8 @@ func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
 	}
 	for from := 0; err == nil && from < len(t.items); {
 		n, news, ok := t.restoreStep(t.items[from:], body)
-		if news.Bytes > 0 {
-			t.c.noteArrivals(t.c.bucket(t.items[from].hash), news, &t.w)
+		if news > 0 {
+			t.c.balance(t.c.bucket(t.items[from].hash), news, &t.w)
 		}
 		t.c.notify(&t.w)
 		if from += n; !ok {
@@ -279,8 +279,8 @@ func (t *restorer) rename(key []byte) bool {
 }
 
 // restoreStep restores items of the small bucket of the first one under its lock. It returns their
-// number, and the arrivals as setInBucket does. It reports false if the last one is to be set.
-func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arrival, ok bool) {
+// number, and bytes as setSmall does. It reports false if the last one is to be set.
+func (t *restorer) restoreStep(items []item, body []byte) (n, news int, ok bool) {
 	b := t.c.bucket(items[0].hash)
 	b.lock()
 	defer b.unlockFor(&t.w)
@@ -309,9 +309,7 @@ func (t *restorer) restoreStep(items []item, body []byte) (n int, news store.Arr
 		if added {
 			t.loaded++
 			bytes += len(t.rec)
-			more := b.Arrived(len(t.rec))
-			news.Records += more.Records
-			news.Bytes += more.Bytes
+			news += b.Arrived(len(t.rec))
 		}
 	}
 	return n, news, true
@@ -358,28 +356,19 @@ func (t *restorer) setTimes(hd record.Header, rec []byte) bool {
 	return !s.Expired(w.Expiry) && !s.Expired(w.Until)
 }
 
-// set is store for the entry that was prepared. One that does not fit into the cache is left out.
+// set stores the entry that was prepared. One that does not fit into the cache is left out.
 func (t *restorer) set() error {
 	c, w := t.c, &t.w
 	defer c.notify(w)
-	for {
-		set := c.setSmall
-		if w.Measure(c.shared); c.shared.IsLarge(w.Bytes) {
-			set = c.setLarge
-			if len(w.Value) > c.shared.MaxValue() || c.exceedsMemory(w.Bytes) != nil {
-				return nil
-			}
-		}
-		switch err := set(c.bucket(w.Hash), w); err {
-		case errResized:
-			continue
-		case errUnmet, errForgotten:
-			return nil
-		case nil:
-			t.loaded++
-			return nil
-		default:
-			return err
-		}
+	if w.Measure(c.shared); c.exceedsMemory(w.Bytes) != nil {
+		return nil
 	}
+	err := c.place(w)
+	switch {
+	case err == nil:
+		t.loaded++
+	case err == errUnmet || err == errForgotten || errors.Is(err, ErrTooLarge):
+		return nil
+	}
+	return err
 }

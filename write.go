@@ -22,6 +22,7 @@ type write struct {
 	life          lifetime // of a new entry, or of every one unless keeps is set
 	cond          cond
 	unstored      bool            // nothing is to be stored, and that is no error
+	freed         bool            // other buckets have released memory for it
 	uncounted     bool            // part of a call that is counted elsewhere
 	deferOnRemove bool            // notifyDeferred calls OnRemove later
 	del           bool            // counts as a Del, not as a Set
@@ -95,6 +96,10 @@ var (
 	// errCold says that the value that a call needs is in the cold part. It is looked up there, or
 	// moved to main, without a lock, and the call is retried.
 	errCold = errors.New("value is in the cold part")
+
+	// errNoRoom says that the condition of the write holds, and that other buckets must release
+	// memory for its record.
+	errNoRoom = errors.New("other buckets have the memory")
 )
 
 // put stores the record of a write: every value enters the cache here. verb names the call in
@@ -119,74 +124,83 @@ func (c *engine) store(w *write, verb string) (err error) {
 	}
 	w.Expiry = 0
 	if w.life.given || c.options.TTL != 0 {
-		if w.Expiry, err = c.expiryOf(w.life); err != nil {
-			return c.refuse(w, verb, err)
-		}
+		w.Expiry, err = c.expiryOf(w.life)
 	}
-	for b := c.bucket(w.Hash); ; {
-		if len(w.Key) > record.MaxKey || len(w.Value) > c.shared.MaxValue() {
-			return c.refuse(w, verb, c.tooLarge(w))
-		}
+	if err == nil {
+		err = c.place(w)
+	} else {
+		err = c.refuse(w, err)
+	}
+	if err == nil || err == errUnmet || err == errForgotten {
+		return err
+	}
+	c.refusals.count(err)
+	return fmt.Errorf("%s entry: %w", verb, err)
+}
+
+// place stores the record of a write whose deadlines are known, in a small bucket or a large one.
+func (c *engine) place(w *write) (err error) {
+	w.freed = false
+	for b, news := c.bucket(w.Hash), 0; ; {
 		w.Measure(c.shared)
-		if c.shared.IsLarge(w.Bytes) {
+		large := c.shared.IsLarge(w.Bytes)
+		tooLong := len(w.Value) > c.shared.MaxValue() && (large || !w.Restored) // else it has room
+		if tooLong || len(w.Key) > record.MaxKey {
+			return c.refuse(w, c.tooLarge(w))
+		}
+		if large {
 			if err := c.exceedsMemory(w.Bytes); err != nil {
-				return c.refuse(w, verb, err)
+				return c.refuse(w, err)
 			}
 			err = c.setLarge(b, w)
 		} else {
-			err = c.setSmall(b, w)
+			news, err = c.setSmall(b, w)
 		}
 		switch err {
-		case nil, errUnmet, errForgotten:
-			return err
 		case errResized:
+		case errNoRoom:
+			c.freeForSmall(w)
 		case errCold:
 			c.bringToMain(w)
 		default:
-			c.refusals.count(err)
-			return fmt.Errorf("%s entry of %d + %d bytes: %w", verb, len(w.Key), len(w.Value), err)
+			if news > 0 {
+				c.balance(b, news, w)
+			}
+			return err
 		}
 	}
 }
 
-// setSmall stores a record in its small bucket.
-func (c *engine) setSmall(b *bucket, w *write) error {
-	if c.shared.Arrivals.Held.Load() > 0 && b.isShort(w.Bytes) {
-		if c.isUnmet(b, w) {
-			return errUnmet
-		}
-		c.freeForSmall(w)
-	}
-	news, err := c.setInBucket(b, w)
-	if news.Bytes > 0 {
-		c.noteArrivals(b, news, w)
-	}
-	return err
-}
-
-// setInBucket is setSmall when there is memory. It returns the records that the bucket has accepted
-// since its last report, if these fill a chunk or more.
-func (c *engine) setInBucket(b *bucket, w *write) (news store.Arrival, err error) {
+// setSmall stores a record in its small bucket, or returns errNoRoom if the large buckets have to
+// release memory first, and nothing was done. Whenever the bucket has accepted a chunk of records,
+// it returns their bytes.
+func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	b.lock()
 	defer b.unlockFor(w)
 	b.MoveHomes() // before the condition is checked: may lose the entry to equal hashes
 	if err := c.beginLocked(b, w); err != nil {
-		return news, err
+		return 0, err
 	}
 	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
-		return news, errResized
+		return 0, errResized
 	}
+	if c.shared.Arrivals.Held.Load() > 0 && !w.freed && b.IsShort(w.Bytes) {
+		return 0, errNoRoom
+	}
+	b.invalidateLocked(w)
 	if c.shared.LargeKeysOf(w.Hash).Load() != 0 {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}
+	if w.freed {
+		c.takeLackLocked(b, w) // from the large bucket that freeForSmall has spared
+	}
 	if err := b.Set(&w.Write); err != nil {
-		err = c.retryLocked(b, w, err, func() error { return b.Set(&w.Write) })
-		if err != nil {
-			return news, err
+		if err = c.retryLocked(b, b, w, err); err != nil {
+			return 0, err
 		}
 	}
-	if news = b.Arrived(w.Bytes); news.Bytes > 0 {
-		c.levelLocked(b, w, news.Bytes)
+	if news = b.Arrived(w.Bytes); news > 0 {
+		c.levelLocked(b, w, news)
 	}
 	return news, nil
 }
@@ -215,7 +229,6 @@ func (c *engine) beginLocked(b *bucket, w *write) error {
 		}
 		return errUnmet
 	}
-	b.invalidateLocked(w)
 	return nil
 }
 
@@ -228,20 +241,16 @@ func (c *engine) tooLarge(w *write) error {
 		len(w.Value), c.shared.MaxValue(), ErrTooLarge)
 }
 
-// refuse removes the older value of an entry that is not stored because of cause. A time to live
-// that is over is no error: the entry is as good as deleted.
-func (c *engine) refuse(w *write, verb string, cause error) error {
+// refuse removes the older value of an entry that is not stored because of cause, and returns the
+// error of the write. A time to live that is over is none: the entry is as good as deleted.
+func (c *engine) refuse(w *write, cause error) error {
 	if cause == errOver {
 		w.Reason, w.unstored, cause = store.Deleted, true, nil
 	}
 	if _, err := c.remove(w, nil); err != nil {
-		cause = err
+		return err
 	}
-	if cause == nil || cause == errUnmet || cause == errForgotten {
-		return cause
-	}
-	c.refusals.count(cause)
-	return fmt.Errorf("%s entry: %w", verb, cause)
+	return cause
 }
 
 // remove removes the key if the condition of w holds, and reports whether it was present. If taken
@@ -267,29 +276,13 @@ func (c *engine) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 	if err := c.beginLocked(b, w); err != nil {
 		return false, err
 	}
+	b.invalidateLocked(w)
 	if w.RewriteOnly { // from a larger cache: cannot be written again, and is lost
 		w.RewriteOnly, w.Reason = false, store.Evicted
 	}
 	return b.Delete(&w.Write, taken) || c.inLargeLocked(w, func(lb *bucket) bool {
 		return lb.Delete(&w.Write, taken)
 	}), nil
-}
-
-// isUnmet reports whether a write need not begin because its condition does not hold. It is called
-// before other buckets release memory for the write, and beginLocked checks again.
-func (c *engine) isUnmet(b *bucket, w *write) bool {
-	if w.cond == always {
-		return false
-	}
-	b.lock()
-	defer b.unlock()
-	if b.Closed || c.meetsLocked(b, w) || w.Packed {
-		return false
-	}
-	if !w.uncounted {
-		b.Sets++
-	}
-	return true
 }
 
 // meetsLocked reports whether the condition of a write holds. The lock of its small bucket b is

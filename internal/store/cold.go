@@ -271,12 +271,12 @@ func (b *Store) Promote(was *Found, w *Write) {
 	w.Expiry, w.Until = b.lastOf(&f), f.Expiry
 	if w.Measure(b.Shared); w.Bytes > b.Longest {
 		b.remove(&f, w.Hash, Evicted) // the cache has become too small for it
-		b.countEvicted(policy.Cold, f.Header)
+		b.countEvicted(policy.Cold, &f.Header)
 		return
 	}
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
-	if b.insert(&f, true, w, 0) != nil { // there is no memory for it
-		b.countEvicted(policy.Cold, f.Header)
+	if b.insert(&f, true, w) != nil { // there is no memory for it
+		b.countEvicted(policy.Cold, &f.Header)
 	}
 }
 
@@ -356,7 +356,7 @@ func (b *Store) PutAway(w *Waiting) bool {
 	p, ok := b.Index.Find(b.Shared.HashOf(w.key, w.kind), policy.Queue, w.pos)
 	if !ok {
 		b.Corruptions.Add(1)
-		b.dropTail(policy.Queue, q, hd)
+		b.dropTail(policy.Queue, q, &hd)
 		return true
 	}
 	n := hd.Total()

@@ -110,7 +110,7 @@ func (b *Store) tendIndex() {
 		return
 	}
 	n := max(1, b.Index.Pages()/growthPart)
-	b.pageDelta = int32(n)
+	b.pageDelta, b.known = int32(n), hintUnknown
 	if b.Index.Pages()+n > b.maxPages(b.quota()) {
 		b.pageDelta = 0 // tiny records: the index has its part, and drops the oldest slots
 		return
@@ -180,6 +180,13 @@ func (b *Store) growIndex(n int) error {
 	b.pageDelta = 0
 	b.known = hintUnknown // the rings may hold less now
 	return nil
+}
+
+// noteAppended counts n bytes that were appended to a ring. A chunk of them makes it sweep.
+func (b *Store) noteAppended(n int) {
+	if b.appended += n; b.appended > 1<<b.Shared.Shift {
+		b.sweep()
+	}
 }
 
 // sweep drops outdated stale slots, at a pace that reaches every group within an eighth of the

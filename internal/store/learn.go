@@ -7,24 +7,24 @@ import (
 )
 
 // Arrived counts a record of n bytes that was stored. Whenever these records add up to a chunk, and
-// after each large one, the bucket learns from what it holds. For a small bucket, Arrived then
-// returns the records stored since the last time, which the caller passes to Shared.CountArrival.
-// Otherwise it returns the zero Arrival.
-func (b *Store) Arrived(n int) (news Arrival) {
+// after each large one, the bucket learns from what it holds. A small bucket then counts them in
+// Shared, and Arrived returns their bytes; otherwise 0.
+func (b *Store) Arrived(n int) (news int) {
 	b.inflow.Records++
 	if b.inflow.Bytes += n; b.inflow.Bytes >= b.learnAt {
 		return b.takeInflow()
 	}
-	return // inlined into each Set
+	return 0 // inlined into each Set
 }
 
 // takeInflow is the rare part of Arrived.
 //
 //go:noinline
-func (b *Store) takeInflow() (news Arrival) {
+func (b *Store) takeInflow() (news int) {
 	b.learn()
 	if !b.Large { // the records of large buckets are counted elsewhere
-		news = b.inflow
+		b.Shared.CountArrival(b.inflow, false)
+		news = b.inflow.Bytes
 	}
 	b.inflow = Arrival{}
 	return news
@@ -73,12 +73,12 @@ const (
 	hintFull         // its ring has all the chunks it may have, and only live records to give room
 )
 
-// hint sets the hint for the next new record, after one of n bytes went to a ring that may hold
+// hint sets the hint for the next new records, after one of n bytes went to a ring that may hold
 // limit chunks. chosen tells that the policy was free to choose another ring.
 func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.Rings[to]
 	usual := b.policy.Full && to == b.policy.Entry()
-	b.entry, b.known = to, hintUnknown
+	b.entry = to
 	_, worth := b.deadest()
 	switch {
 	case worth || b.Large || b.hasTTL || b.pageDelta != 0 || r.Held() > limit:

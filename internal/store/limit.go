@@ -166,15 +166,25 @@ func (b *Store) isNearlyFull(l limits) bool {
 	return size+size/aheadShare > uint64(l.both)<<b.Shared.Shift
 }
 
-// HasSpareFor reports whether there is memory for a record of n bytes in any bucket.
-func (s *Shared) HasSpareFor(n int) bool { return s.Pool.Spare() > n+3*s.Pool.ChunkSize() }
+// spareChunks are free in addition to a record where any bucket has memory for it.
+const spareChunks = 3
+
+// IsShort reports whether a small bucket lacks the memory for a record of n bytes even if it evicts
+// everything, because the large buckets have nearly all memory.
+func (b *Store) IsShort(n int) bool { return b.Shared.Missing(n) >= 0 && b.Lack(n) > 0 }
+
+// Missing returns how many bytes more must be free so that any bucket has memory for a record of n
+// bytes; below 0 if enough are.
+func (s *Shared) Missing(n int) int {
+	return n + spareChunks*s.Pool.ChunkSize() - s.Pool.Spare()
+}
 
 // Lack returns how many chunks a bucket lacks for a record of n bytes even if it evicts all
 // entries; 0 or less if it lacks none.
 func (b *Store) Lack(n int) int {
 	need := b.chunksFor(n)
-	if b.Index.Empty() && b.Shared.File == nil { // with a file, pages are not made from chunks
-		need++
+	if b.Index.Empty() {
+		need++ // its page counts as a chunk, whatever its source
 	}
 	return need - b.chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
 }

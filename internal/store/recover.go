@@ -251,10 +251,10 @@ func (b *Store) emptySmall() {
 		case hd.Dead:
 			small.ReleaseDead(hd)
 		case !there:
-			b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
+			b.dropTail(policy.Small, &b.Rings[policy.Small], &hd)
 		default:
 			work := b.setWork(hd.Total())
-			b.promote(p, hd, &work)
+			b.promote(p, &hd, &work)
 		}
 	}
 	small.Trim()

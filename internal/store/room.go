@@ -17,9 +17,6 @@ import (
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
-// shrinkMost bounds the bytes that a bucket gives up at once for a record of less.
-const shrinkMost = 256 << 10
-
 // vacate passes records at the tails of rings, one after another, as long as next returns a ring to
 // pass one of. An empty ring gives its chunk back.
 func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) {
@@ -52,30 +49,10 @@ func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
 }
 
 // setWork returns the moves that the policy may make for the Set of a record of n bytes.
-func (b *Store) setWork(n int) policy.Work { return b.boundWork(policy.SetWork(n)) }
-
-// boundWork cuts work so that sweep can keep up with the positions that it uses (I5).
-func (b *Store) boundWork(w policy.Work) policy.Work {
-	w.Bytes = min(w.Bytes, 1<<min(b.Shared.PosBits-4, 30))
+func (b *Store) setWork(n int) policy.Work {
+	w := policy.SetWork(n)
+	w.Bytes = min(w.Bytes, b.Shared.mostMoved)
 	return w
-}
-
-// makeRoomEarly makes room for a record of n bytes in the ring that new records go to, before the
-// key is looked up: meanwhile the index's cache line is being prefetched. If the Set turns out to
-// be an overwrite, the room is left to the next insert. It returns how many chunks the ring may
-// hold, which are those that it has (hintFull), or 0 if they are too few.
-func (b *Store) makeRoomEarly(n int) (room int) {
-	b.known = hintUnknown
-	r := &b.Rings[b.entry]
-	if room = r.Held(); n > room<<b.Shared.Shift {
-		return 0
-	}
-	b.reserved = reservation{b.entry, room}
-	for work := b.setWork(n); !r.Fits(n, room); {
-		b.passTail(b.entry, &work) // the ring is not empty: an empty one would have room
-	}
-	b.reserved = reservation{}
-	return room
 }
 
 const (
@@ -93,29 +70,47 @@ const (
 
 // compactWork returns the moves that compaction may make for a record of n bytes.
 func (b *Store) compactWork(n int) policy.Work {
-	w := policy.Work{Records: compactRecords, Bytes: max(compactBytes, 16*n), Keep: true}
-	return b.boundWork(w)
+	most := min(max(compactBytes, 16*n), b.Shared.mostMoved)
+	return policy.Work{Records: compactRecords, Bytes: most, Keep: true}
 }
 
 // place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
-// and how many chunks it may hold. room is the result of makeRoomEarly.
-func (b *Store) place(f *Found, replace bool, w *Write, room int) (to policy.Ring, limit int) {
+// and how many chunks it may hold.
+func (b *Store) place(f *Found, replace bool, w *Write) (to policy.Ring, limit int) {
+	r := &b.Rings[b.entry]
 	isNew := !replace && !f.Ghost && !w.Restored
-	if isNew && b.known == hintFits && b.Rings[b.entry].Left() >= w.Bytes {
-		return b.entry, math.MaxInt // any limit will do: no chunk is taken
+	limit = r.Held()
+	if isNew && b.known != hintUnknown && r.Left() >= w.Bytes {
+		return b.entry, limit
 	}
-	var l limits
-	if room == 0 {
-		l = b.limit() // else not needed: a full policy admits without limits
+	if b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift {
+		// A full policy admits without limits.
+		if to = b.entry; isNew || b.admit(f, replace, w, limits{}) == to {
+			b.passFor(to, w.Bytes, math.MaxInt)
+			return to, limit
+		}
+		b.known = hintUnknown
+		return 1 - to, b.ownRoom(1-to, w.Bytes, b.limit())
 	}
+	b.known = hintUnknown
+	l := b.limit()
 	to = b.admit(f, replace, w, l)
-	switch {
-	case room > 0 && to == b.entry:
-		return to, room
-	case room > 0:
-		l = b.limit()
-	}
 	return to, b.ownRoom(to, w.Bytes, l)
+}
+
+// passFor passes up to most records at the tail of a full ring, until n bytes fit into its chunks.
+func (b *Store) passFor(to policy.Ring, n, most int) {
+	r := &b.Rings[to]
+	held := r.Held()
+	room := uint64(held) << b.Shared.Shift
+	if r.Size+uint64(n) <= room {
+		return
+	}
+	b.reserved = reservation{to, held}
+	for work := b.setWork(n); most > 0 && r.Size > 0 && r.Size+uint64(n) > room; most-- {
+		b.passTail(to, &work)
+	}
+	b.reserved = reservation{}
 }
 
 // admit returns the ring that a record goes to: one that is replaced or restored keeps its
@@ -232,13 +227,15 @@ func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 }
 
 // squeeze compacts rings until enough reports true, or no ring is worth compacting, or the work of
-// a Set of n bytes is done. It evicts no live entry.
-func (b *Store) squeeze(n int, enough func() bool) {
+// a Set of n bytes is done; then it reports false. It evicts no live entry.
+func (b *Store) squeeze(n int, enough func() bool) (done bool) {
 	work := b.compactWork(n)
 	b.vacate(&work, func() (policy.Ring, bool) {
 		in, worth := b.deadest()
-		return in, worth && !work.IsDone() && !enough()
+		done = !worth || enough()
+		return in, !done && !work.IsDone()
 	})
+	return done
 }
 
 // isIdle reports whether the bucket can take so many chunks and leave 1/part of all memory free.
@@ -261,32 +258,6 @@ func (b *Store) deadest() (in policy.Ring, ok bool) {
 	return policy.Main, true
 }
 
-// Shrink compacts, then evicts until no ring holds more chunks than it may, or until n bytes of
-// chunks, or shrinkMost if that is more, are given up. It reports false if another step is needed.
-func (b *Store) Shrink(n int) (done bool) {
-	from, work := b.held(), b.setWork(0)
-	n = max(n, shrinkMost)
-	gave := func() bool { return from-b.held() >= n }
-	b.squeeze(0, func() bool {
-		_, over := b.tooLarge(b.limit())
-		return !over || gave()
-	})
-	b.vacate(&work, func() (policy.Ring, bool) {
-		if gave() || b.Removals.IsStep() {
-			return 0, false
-		}
-		return b.tooLarge(b.limit())
-	})
-	switch {
-	case gave():
-		return true
-	case b.Removals.IsStep():
-		return false
-	}
-	b.shrinkIndex()
-	return true
-}
-
 // tooLarge returns a ring that holds more chunks than it may, if there is one.
 func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	switch {
@@ -299,62 +270,29 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 }
 
 // Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
-// than keep and its dead records. It returns the bytes that are missing after a step, or 0.
+// than keep. Each ring gives up what it holds above its part. It returns the bytes that are missing
+// after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
 	from, work := b.held(), b.setWork(n)
-	b.squeeze(n, func() bool { return b.held() <= max(keep, from-n) })
-	b.vacate(&work, func() (policy.Ring, bool) {
-		held := b.held()
-		missing = max(0, n-(from-held))
-		if missing == 0 || held-b.deadBytes() <= keep || b.Removals.IsStep() {
+	least := max(keep, from-n)
+	if !b.squeeze(n, func() bool { return b.held() <= least }) {
+		return b.held() - least
+	}
+	chunks := max(0, least-b.Index.Pages()*b.Shared.Pool.PageSize()) >> b.Shared.Shift
+	b.vacate(&work, func() (in policy.Ring, more bool) {
+		if missing = b.held() - least; missing <= 0 || b.Removals.IsStep() {
 			return 0, false
 		}
-		return b.expendable()
+		if in, more = b.tooLarge(b.divide(chunks)); !more {
+			in, more = b.tooLarge(limits{})
+		}
+		return in, more
 	})
 	if b.Removals.IsStep() {
-		return missing
+		return max(0, missing)
 	}
+	b.shrinkIndex()
 	return 0
-}
-
-// expendable returns the ring that is to give up memory first, if any has a chunk.
-func (b *Store) expendable() (policy.Ring, bool) {
-	switch {
-	case b.cold.held() > 0:
-		return b.cold.oldest(), true
-	case b.Rings[policy.Main].Held() > 0:
-		return policy.Main, true
-	}
-	return policy.Small, b.Rings[policy.Small].Held() > 0
-}
-
-// MakeWay evicts the entries that a record would push out of a large bucket, at most a step of
-// them, and reports false if another step is needed. It does not reserve the room for the record.
-func (b *Store) MakeWay(w *Write) (done bool) {
-	if !b.policy.Full {
-		return true
-	}
-	var f Found
-	to := b.policy.Entry()
-	if b.findCounting(&f, w.Key, w.Hash) {
-		if f.ValueLen == len(w.Value) {
-			return true // it is overwritten where it lies
-		}
-		to = min(index.Ring(f.Slot), policy.Main)
-	}
-	l, need := b.limit(), b.chunksFor(w.Bytes)
-	r, limit, work := &b.Rings[to], max(l.of(to), need), b.setWork(w.Bytes)
-	other := &b.Rings[1-to]
-	b.vacate(&work, func() (policy.Ring, bool) {
-		reach := b.withinReach(r)
-		in, more := to, r.Size > 0 && !r.Fits(w.Bytes, min(limit, max(reach, need)))
-		if reach < need && other.Size > 0 {
-			in, more = 1-to, true
-		}
-		done = !more
-		return in, more && !b.Removals.IsStep()
-	})
-	return done
 }
 
 // A step drops at most this much before OnRemove is called. A step of Resize drops or moves as
@@ -395,9 +333,98 @@ func (b *Store) DropStep(left *int) (done bool) {
 			if b.Shared.Notifies {
 				b.keepRemoved(r, r.Tail, hd, Dropped)
 			}
-			b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
+			b.uncount(r, r.Tail, &hd, b.largeHash(r, r.Tail, &hd))
 			r.Release(uint64(hd.Total()))
 		}
 	}
 	return true
+}
+
+// Fit is the progress of making a bucket smaller.
+type Fit struct {
+	begun bool
+	Done  bool
+	pages int // pages that the index is to have
+	moves int // bytes of records that may still be moved instead of dropped
+}
+
+// Step does one step of making b as small as its quota says.
+func (f *Fit) Step(b *Store) {
+	if b.Closed {
+		f.Done = true
+		return
+	}
+	quota := b.quota()
+	if !f.begun {
+		b.Longest = b.Shared.Longest(b.Shared.Bound(), b.Large)
+		f.begun, f.pages = true, b.pagesWithin(quota)
+		f.moves = quota
+	}
+	chunks := max(quota-f.pages*b.Shared.Pool.PageSize(), 0) >> b.Shared.Shift
+	b.pageDelta = int32(f.pages - b.Index.Pages()) // for limit
+	f.Done = b.shed(chunks, &f.moves)
+	b.pageDelta = 0
+	b.sweep() // moved records use up positions (I5)
+	if f.Done && f.pages < b.Index.Pages() {
+		b.repackIndex(f.pages)
+	}
+}
+
+// pagesWithin returns how many pages the index is to have when the bucket holds no more than quota:
+// as many as now, unless far fewer will do.
+func (b *Store) pagesWithin(quota int) int {
+	has, live := b.Index.Pages(), b.live()
+	each := b.size()/max(live, 1) + SlotBytes
+	live = min(live, quota/each)
+	// A little more than it needs, lest it grow again at once.
+	needs := b.pagesFor(live + live/8)
+	if needs+needs/2 < has {
+		has = needs
+	}
+	return min(has, b.maxPages(quota))
+}
+
+// shed compacts, then evicts until the rings hold no more than total chunks together, or the work
+// of a step is done. It reports whether the former is true. Up to moves bytes in all are moved.
+func (b *Store) shed(total int, moves *int) (done bool) {
+	work := b.setWork(0)
+	work.Records = StepRecords
+	work.Bytes = min(*moves, max(work.Bytes, b.Longest), b.Shared.mostMoved)
+	budget, from := work.Bytes, b.size()
+	defer func() { *moves -= budget - work.Bytes }()
+	left := StepRecords
+	b.vacate(&work, func() (in policy.Ring, more bool) {
+		if in, more = b.over(total); !more {
+			done = true
+			return in, false
+		}
+		if dead, worth := b.deadest(); worth {
+			in = dead
+		}
+		left--
+		return in, left >= 0 && from-b.size()+budget-work.Bytes < StepBytes
+	})
+	return done
+}
+
+// over returns a ring that holds more than its part of total chunks, if all rings together hold
+// more than that. If they do not, later Sets even out the parts, and no entry has to be evicted.
+func (b *Store) over(total int) (policy.Ring, bool) {
+	l := b.divide(total)
+	if b.cold.held() <= l.cold && !b.isOver(l) {
+		return 0, false
+	}
+	return b.tooLarge(l)
+}
+
+// repackIndex shrinks the index to n pages, which come from the pool: if each
+// bucket kept some of its old ones, hardly any chunk cut into pages would become idle.
+func (b *Store) repackIndex(n int) {
+	old := b.Index.TakenPages()
+	pages, err := b.Shared.Pool.Pages(n)
+	if err != nil {
+		b.rebuildIndex(old[:n], old[n:])
+		return
+	}
+	b.rebuildIndex(pages, old)
 }

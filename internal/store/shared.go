@@ -68,6 +68,7 @@ type Shared struct {
 	Pool      *chunk.Pool
 	MaxBytes  atomic.Int64 // the bound; Resize changes it
 	Shift     uint8        // log2 of the chunk size
+	mostMoved int          // bytes that a Set moves at most, so that sweep can keep up (I5)
 	maxChunks int          // chunks that the rings of a bucket may hold together at most (I3)
 
 	Generations *generation.Table // of namespaces
@@ -99,6 +100,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 		Clock:       clock.New(c.Born, c.Times, c.Elapsed),
 		Pool:        pool,
 		Shift:       Log2(pool.ChunkSize()),
+		mostMoved:   1 << min(c.PosBits-4, 30),
 		maxChunks:   int(1<<(c.PosBits-2)/uint64(pool.ChunkSize())) - 1,
 		Generations: new(generation.Table),
 	}

@@ -22,9 +22,9 @@ const RingCount = 2
 // are its methods:
 //
 //   - for readers without the lock: Candidate, Find, IsDue, NoteGhostMiss, CountOddities, Ring
-//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, Arrived, Fail, Restore, Delete, Touch,
-//     PutOff, Keep
-//   - memory: Memory, Lack, Demand, Expect, MakeWay, Shrink, Give, GivePages
+//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, EndWrite, Arrived, Fail, Restore, Delete,
+//     Touch, PutOff, Keep
+//   - memory: Memory, Lack, IsShort, Demand, Expect, Give, GivePages
 //   - all entries, in steps: Walk, EndWalk, DeleteStep, DropStep, and the methods of Keys and Fit
 //   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, PackWaiting, PutAway
 //   - parts with methods of their own: Namespaces, Recovery
@@ -66,6 +66,8 @@ type Store struct {
 	Plain     uint64 // values overwritten in place by overwritePlain; neither count decreases (I18)
 	reserved  reservation
 	victim    nextVictim
+	about     uint64 // hash of the write under way, whose entry stays
+	unsure    unsure
 	told      int // the need that tellNeed reported last
 	incoming  int // bytes of the longest record under way to a large bucket
 	expirer   expirer
@@ -143,18 +145,20 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 }
 
 // Set stores the record. After an error the key is absent, and also after a memory fault in the
-// caller's value that debug.SetPanicOnFault has turned into a panic.
+// caller's value that debug.SetPanicOnFault has turned into a panic, once EndWrite was called.
 func (b *Store) Set(w *Write) error {
 	if b.Index.Empty() {
 		if err := b.startIndex(w.Bytes); err != nil {
 			return err
 		}
 	}
-	room := 0
-	// With w.RewriteOnly, the old record must not be evicted here: OnRemove would be called although
-	// the entry stays.
-	if b.known == hintFull && !w.RewriteOnly && !b.hasForgotten() {
-		room = b.makeRoomEarly(w.Bytes)
+	if v := &b.victim; v.known && v.hash != w.Hash && b.known == hintFull && !w.RewriteOnly &&
+		!b.hasForgotten() {
+		// While the index's cache line is being fetched. If this turns out to be an overwrite, the room
+		// is left to the next insert.
+		b.about = w.Hash
+		b.passFor(v.ring, w.Bytes, 1)
+		b.about = 0
 	}
 	rec, slot, s, got := b.Candidate(w.Hash, nil)
 	if got == Hit && b.overwritePlain(rec, s, w) {
@@ -165,50 +169,80 @@ func (b *Store) Set(w *Write) error {
 	if got != Miss || slot != nil { // else the key is new, and has no ghost
 		there = b.Holds(w, &f)
 	}
-	faulted := there
-	defer func() {
-		if faulted {
-			b.remove(&f, w.Hash, Unreported)
-		}
-	}()
 	if there && index.Ring(f.Slot) >= policy.Queue {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 		there, f.Ghost, f.dead = false, true, true // the policy had dropped it
 	}
 	if there && b.overwrite(&f, w) {
-		faulted = false
 		return nil
 	}
-	err := b.insert(&f, there, w, room)
-	faulted = false
-	return err
+	return b.insert(&f, there, w)
+}
+
+// unsure is a slot whose record is being replaced by bytes of the caller, whose memory may fault.
+type unsure struct {
+	on         bool
+	slot, hash uint64
+}
+
+// begin notes that the record of slot s is not to be relied on from now on.
+func (b *Store) begin(s, h uint64) { b.unsure = unsure{true, s, h} }
+
+// EndWrite must be called before the lock is released after a Set. After a panic, it removes what
+// the Set has left.
+func (b *Store) EndWrite() {
+	if b.unsure.on {
+		b.removeUnsure()
+	}
+}
+
+func (b *Store) removeUnsure() {
+	s, h := b.unsure.slot, b.unsure.hash
+	b.unsure.on = false
+	in, pos := index.Ring(s), index.Pos(s)
+	p, ok := b.Index.Find(h, in, pos)
+	if !ok {
+		return
+	}
+	if r := b.Ring(in); r.Live(s) {
+		if hd, ok := r.Header(pos); ok && !hd.Dead {
+			b.kill(r, pos, hd, h, Unreported)
+		}
+	}
+	b.Index.Remove(p)
 }
 
 // insert appends a record to a ring and enters it into the index: in the slot of the record that it
-// replaces, in that of its ghost, or in a new one. room is the result of makeRoomEarly, or 0 if
-// that was not called.
-func (b *Store) insert(f *Found, replace bool, w *Write, room int) error {
+// replaces, in that of its ghost, or in a new one.
+func (b *Store) insert(f *Found, replace bool, w *Write) error {
 	if replace {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 		f.dead = true
 	}
+	if f.dead {
+		b.begin(f.Slot, w.Hash)
+	}
 	if b.hasTTL || b.hasForgotten() {
+		b.known = hintUnknown // what has expired makes room first
 		b.expireSome()
 	}
-	to, limit := b.place(f, replace, w, room)
+	to, limit := b.place(f, replace, w)
 	pos, err := b.append(to, limit, w)
+	b.unsure.on = false
 	if err != nil {
+		b.known = hintUnknown
 		if f.dead {
 			b.Index.Remove(f.Place)
 		}
 		return err
 	}
 	torn.Delay()
-	b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	b.putSlot(f, replace, w, to, pos)
-	b.appended += w.Bytes
-	b.sweep()
+	b.noteAppended(w.Bytes)
 	b.tendIndex()
+	if b.known == hintUnknown {
+		b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
+	}
 	b.prepare(to)
 	return nil
 }
@@ -306,20 +340,22 @@ func (b *Store) kill(
 	if b.known == hintFull && r.WorthCompacting() {
 		b.known = hintUnknown // dead records can give room now
 	}
-	b.uncount(r, pos, hd, h)
+	b.uncount(r, pos, &hd, h)
 }
 
 // uncount takes the live record of hash h at pos out of the counts.
-func (b *Store) uncount(r *ring.Ring, pos uint64, hd record.Header, h uint64) {
-	if g, ok := b.generationAt(r, pos, hd); ok {
-		b.Shared.Generations.Count(g, -1, -hd.Total())
+func (b *Store) uncount(r *ring.Ring, pos uint64, hd *record.Header, h uint64) {
+	if hd.Kind&record.Spaced != 0 {
+		if g, ok := b.generationAt(r, pos, *hd); ok {
+			b.Shared.Generations.Count(g, -1, -hd.Total())
+		}
 	}
 	b.uncountGone(r, hd, h)
 }
 
 // uncountGone is uncount without the counts that need the bytes of the record in r, which may be
 // gone: those of namespaces.
-func (b *Store) uncountGone(r *ring.Ring, hd record.Header, h uint64) {
+func (b *Store) uncountGone(r *ring.Ring, hd *record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
 	b.countKind(hd.Kind, -1)
 	if b.Large {

@@ -34,7 +34,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	case b.hasForgotten() && b.isForgotten(r, r.Tail, hd):
 		b.dropAt(in, r.Tail, hd, Deleted) // as well
 	default:
-		b.passLive(in, r, hd, w)
+		b.passLive(in, r, &hd, w)
 		return
 	}
 	if w != nil && w.Keep {
@@ -43,26 +43,30 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 }
 
 // passLive is passTail of a live record of ring r.
-func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd record.Header, w *policy.Work) {
+func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *policy.Work) {
 	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on &&
 		hd.Kind != record.Internal
 	if needsNoSlot || in >= policy.Queue || hd.Total() > b.Longest {
 		b.dropTail(in, r, hd)
 		return
 	}
-	p, ok := b.tailSlot(in, r, hd)
+	p, ok, own := b.tailSlot(in, r, hd)
 	if !ok {
 		b.Corruptions.Add(1)
 		b.dropTail(in, r, hd)
+		return
+	}
+	if own && w.Spend(hd.Total()) {
+		b.rotate(in, p, *hd)
 		return
 	}
 	switch b.judgeTail(in, r, &p, hd, w) {
 	case policy.Promote:
 		b.promote(p, hd, w)
 	case policy.Reinsert:
-		b.rotate(in, p, hd)
+		b.rotate(in, p, *hd)
 	default:
-		if !b.cold.on || !b.demote(in, p, hd) {
+		if !b.cold.on || !b.demote(in, p, *hd) {
 			b.dropTail(in, r, hd)
 		}
 	}
@@ -71,14 +75,14 @@ func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd record.Header, w *poli
 // judgeTail decides about the live record at the tail of ring r. A ring that is worth compacting
 // keeps its live records.
 func (b *Store) judgeTail(
-	in policy.Ring, r *ring.Ring, p *index.Place, hd record.Header, w *policy.Work,
+	in policy.Ring, r *ring.Ring, p *index.Place, hd *record.Header, w *policy.Work,
 ) policy.Verdict {
 	n, freq := hd.Total(), index.Freq(p.Slot)
 	if w.Keep {
 		w.Records, w.Bytes = w.Records-1, w.Bytes-n
 		return policy.Reinsert
 	}
-	if hd.Kind == record.Internal && b.mustStay(r, r.Tail, hd) && w.Spend(n) {
+	if hd.Kind == record.Internal && b.mustStay(r, r.Tail, *hd) && w.Spend(n) {
 		if in == policy.Small {
 			return policy.Promote // small has room for few
 		}
@@ -116,16 +120,18 @@ func (b *Store) judgeTail(
 	return verdict
 }
 
-// tailSlot finds the slot of the live record at the tail of a ring (I7).
+// tailSlot finds the slot of the live record at the tail of a ring (I7). It reports own if that is
+// the entry of the write under way.
 func (b *Store) tailSlot(
-	in policy.Ring, r *ring.Ring, hd record.Header,
-) (index.Place, bool) {
-	next := b.victim
-	b.victim.known = false
-	if !next.known || next.pos != r.Tail || next.ring != in {
-		next.hash = b.keyHash(r, r.Tail, hd)
+	in policy.Ring, r *ring.Ring, hd *record.Header,
+) (p index.Place, ok, own bool) {
+	v := &b.victim
+	if !v.known || v.pos != r.Tail || v.ring != in {
+		v.hash = b.keyHash(r, r.Tail, *hd)
 	}
-	return b.Index.Find(next.hash, in, r.Tail)
+	v.known = false
+	p, ok = b.Index.Find(v.hash, in, r.Tail)
+	return p, ok, v.hash == b.about
 }
 
 // nextVictim is the record that is at a tail next, and its hash.
@@ -157,9 +163,9 @@ func (b *Store) prepare(to policy.Ring) {
 }
 
 // dropTail evicts the live record at the tail of a ring.
-func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd record.Header) {
+func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd *record.Header) {
 	if b.Shared.Notifies {
-		b.keepRemoved(r, r.Tail, hd, Evicted)
+		b.keepRemoved(r, r.Tail, *hd, Evicted)
 	}
 	b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 	r.Release(uint64(hd.Total()))
@@ -171,15 +177,15 @@ func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd record.Header) {
 
 // largeHash returns the hash of the key of the record at pos, if this is a large
 // bucket; a small one does not count its keys and saves the effort.
-func (b *Store) largeHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
+func (b *Store) largeHash(r *ring.Ring, pos uint64, hd *record.Header) uint64 {
 	if !b.Large {
 		return 0
 	}
-	return b.keyHash(r, pos, hd)
+	return b.keyHash(r, pos, *hd)
 }
 
 // countEvicted counts an entry that was evicted. The cache's own records do not count.
-func (b *Store) countEvicted(in policy.Ring, hd record.Header) {
+func (b *Store) countEvicted(in policy.Ring, hd *record.Header) {
 	if hd.Kind == record.Internal {
 		return
 	}
@@ -196,7 +202,7 @@ func (b *Store) countEvicted(in policy.Ring, hd record.Header) {
 
 // promote moves the record at the tail of small to the head of main. Its
 // frequency begins anew.
-func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
+func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 	n := hd.Total()
 	main, limit := &b.Rings[policy.Main], b.limit().main
 	if n > limit<<b.Shared.Shift {
@@ -212,7 +218,7 @@ func (b *Store) promote(p index.Place, hd record.Header, w *policy.Work) {
 	if index.Freq(p.Slot) == 1 {
 		slot = index.WithMark(slot)
 	}
-	b.move(policy.Small, policy.Main, p, slot, hd)
+	b.move(policy.Small, policy.Main, p, slot, *hd)
 	b.Promotions++
 }
 
@@ -246,15 +252,15 @@ func (b *Store) rotateThrough(
 	r := b.Ring(in)
 	n := hd.Total()
 	buf, _ = r.Read(buf, r.Tail, n)
-	hash, held := b.largeHash(r, r.Tail, hd), r.Held()
+	hash, held := b.largeHash(r, r.Tail, &hd), r.Held()
 	r.Release(uint64(n))
 	if err := r.Extend(uint64(n), held); err != nil {
 		// The chunk that the tail has left could not be taken again.
-		b.uncountGone(r, hd, hash)
+		b.uncountGone(r, &hd, hash)
 		if hd.Kind&record.Spaced != 0 {
 			b.Shared.Generations.Count(generation.Of(buf[hd.Size:]), -1, -n)
 		}
-		b.countEvicted(in, hd)
+		b.countEvicted(in, &hd)
 		if b.Shared.Notifies && hd.Kind.IsUsers() {
 			b.keepRemoval(slices.Clone(buf[hd.Size:]), hd, Evicted)
 		}

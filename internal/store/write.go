@@ -1,11 +1,15 @@
 package store
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // Write is one change to one key: a record to be stored, or a removal. It is passed by pointer
@@ -59,4 +63,94 @@ func (w *Write) Measure(s *Shared) {
 	}
 	klen, vlen := len(w.Key), len(w.Value)
 	w.Bytes = s.Form.HeaderSize(w.Kind, klen, vlen, d) + klen + vlen
+}
+
+// Overwriting in place. A value is written over the older one if it has the same length; if it is
+// shorter, and the rest becomes a dead record; or if it is longer, and the dead records behind the
+// older one have enough bytes. So an entry whose length changes now and then stays in its place.
+
+// overwritePlain is overwrite for the most common records, at the beginning of rec, to which slot s
+// leads: the value has the same length as the old one, both expire or neither does, and no caller
+// is told. It reports whether it has written.
+func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
+	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
+	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Expiry != 0) || w.Until != 0 ||
+		w.Kind.Base() != record.Value || b.Shared.Notifies || b.Shared.Idles {
+		return false
+	}
+	if expiry != 0 {
+		// The header must have room for one deadline, which is then directly before the key.
+		at := cap(rec) - cap(value) - len(w.Key) - record.ExpirySize
+		if at != record.ShortHeader+int(b.Form) || b.Shared.Expired(expiry) {
+			return false
+		}
+		binary.LittleEndian.PutUint32(rec[at:], w.Expiry)
+		b.noteExpiry(w.Expiry)
+	}
+	b.Plain++
+	b.begin(s, w.Hash)
+	torn.Delay()
+	copy(value, w.Value)
+	b.unsure.on = false
+	b.Ring(index.Ring(s)).WriteSum(index.Pos(s))
+	return true
+}
+
+// overwrite writes the value over that of the record f, if there is room for it in place, and
+// reports whether it has.
+func (b *Store) overwrite(f *Found, w *Write) bool {
+	t := w.Times
+	room, ok := b.roomInPlace(f, w, t)
+	if !ok {
+		return false
+	}
+	if b.Shared.Notifies {
+		b.keepRemoved(f.Ring, f.Pos, f.Header, w.why())
+	}
+	if f.Deadlines != record.Timeless {
+		f.Ring.SetTimes(f.Pos, f.Header, t) // the checksum is written after the value
+		b.noteExpiry(t.Expiry)
+	}
+	if more := len(w.Value) - f.ValueLen; more != 0 {
+		f.Ring.Refit(f.Pos, f.Header, len(w.Value), room)
+		if w.Kind&record.Spaced != 0 {
+			b.Shared.Generations.Count(generation.Of(w.Key), 0, more)
+		}
+		f.ValueLen, f.Rec = len(w.Value), nil
+	}
+	b.Rewrites++
+	b.begin(f.Slot, w.Hash)
+	torn.Delay()
+	if f.Rec != nil {
+		copy(f.Rec[f.Size+f.KeyLen:], w.Value)
+	} else {
+		f.Ring.Write(f.ValuePos(), w.Value)
+	}
+	b.unsure.on = false
+	f.Ring.WriteSum(f.Pos)
+	return true
+}
+
+// roomInPlace returns the bytes that the record f can have in place, including those of dead
+// records behind it, and whether the write's value fits into them.
+func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bool) {
+	if !f.Takes(t) || f.Kind.Base() != w.Kind.Base() {
+		return 0, false
+	}
+	if f.ValueLen == len(w.Value) {
+		return f.Total(), true
+	}
+	if b.Form.HeaderSize(f.Kind, f.KeyLen, len(w.Value), f.Deadlines) != f.Size {
+		return 0, false
+	}
+	room, ok = f.Ring.RoomAt(f.Pos, f.Header, f.Size+f.KeyLen+len(w.Value))
+	return room, ok && (room == f.Total() || !b.isWalked(f, room))
+}
+
+// isWalked reports whether a walk may continue at a dead record within the room of f. It would find
+// no record there after an overwrite.
+func (b *Store) isWalked(f *Found, room int) bool {
+	e := &b.expirer
+	return b.sweeps > 0 ||
+		e.walking && b.Ring(e.ring) == f.Ring && e.at-f.Ring.Since(f.Pos) < uint64(room)
 }
