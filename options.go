@@ -1,9 +1,10 @@
 package ringcache
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -348,7 +349,9 @@ func geometryFor(o Options) geometry {
 // cache that is loaded from a snapshot has the secret of that snapshot.
 func newSecret() (s [2]uint64) {
 	for !isSecret(s) {
-		s = [2]uint64{rand.Uint64(), rand.Uint64() | 1}
+		var b [16]byte
+		_, _ = rand.Read(b[:]) // never fails
+		s = [2]uint64{binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:]) | 1}
 	}
 	return s
 }
