@@ -95,7 +95,8 @@ func (b *bucket) read(
 	out = dst
 	if b.Find(&f, k, h) {
 		switch {
-		case b.Shared.Expired(f.Expiry) && !b.isStale(&f, mode): // before the copy: k may overlap dst
+		// Before the copy: k may overlap dst.
+		case b.Shared.Expired(f.Expiry) && (mode&orStale == 0 || !b.Shared.IsKept(f.Expiry)):
 		case f.Kind.Base() == record.Negative:
 			got = negative
 		case mode&renewing != 0 && b.Shared.Idles && b.IsDue(&f):
@@ -133,13 +134,6 @@ func (b *bucket) read(
 	}
 	runtime.KeepAlive(&b.seq) // and with it the Cache: its memory stays mapped until here
 	return out, f.Expiry, got
-}
-
-// isStale reports whether a lookup accepts the expired record f.
-//
-//go:norace
-func (b *bucket) isStale(f *store.Found, mode lookupMode) bool {
-	return mode&orStale != 0 && b.Shared.IsKept(f.Expiry)
 }
 
 // countLookup counts a completed lookup. Counters never decrease, because a decrease could be
@@ -241,13 +235,6 @@ func (b *bucket) close() {
 	defer b.unlock()
 	b.calls.InvalidateAll()
 	b.Close()
-}
-
-// emptyLocked drops all entries without passing them to OnRemove, and invalidates loads in
-// progress.
-func (b *bucket) emptyLocked() {
-	b.calls.InvalidateAll()
-	b.Reset()
 }
 
 // unlockFor releases the bucket's lock after a write, and hands the entries removed under it to the

@@ -32,47 +32,37 @@ type engine struct {
 	shared   *store.Shared
 	number   uint64         // of the cache, in this process
 	mask     uint64         // mask of the hash bits that choose a bucket
-	bits     uint8          // number of those bits
 	least    int            // the least bound
 	machine  *clock.Machine // the source of times; nil: the real one
 	options  Options        // the result of Cache.Options, except for the bound
 
 	pauses    *singleflight.Pauses // of failed refreshes; nil without Options.RefreshAhead
 	refusals  refusals
-	loads     loadCounts
-	snapshots snapshotCounts
-	spaces    spaces
-	sizing    sizing
-	arena     arena
-}
+	loads     struct{ started, failed, dropped, stale atomic.Uint64 } // counted in Stats
+	snapshots struct{ loaded, discarded atomic.Uint64 }               // the same
 
-// loadCounts are the counters of loads in Stats.
-type loadCounts struct{ started, failed, dropped, stale atomic.Uint64 }
+	// spaces are the namespaces. Buckets may be locked while mu is held. Reading the map takes no lock
+	// that is held meanwhile.
+	spaces struct {
+		mu     sync.Mutex
+		byName sync.Map // string to *Cache
+	}
 
-// snapshotCounts are the counters of loaded snapshots in Stats.
-type snapshotCounts struct{ loaded, discarded atomic.Uint64 }
+	// sizing is the state that calls of Resize share.
+	sizing struct {
+		mu         sync.Mutex // before all other locks
+		turn       uint64     // number of calls: only the last one does the work
+		unfinished bool       // memory may be above the bound
+	}
 
-// spaces are the namespaces of a cache. Buckets may be locked while mu is held. Reading the map
-// takes no lock that is held meanwhile.
-type spaces struct {
-	mu     sync.Mutex
-	byName sync.Map // string to *Cache
-}
-
-// sizing is the state that calls of Resize share.
-type sizing struct {
-	mu         sync.Mutex // before all other locks
-	turn       uint64     // number of calls: only the last one does the work
-	unfinished bool       // memory may be above the bound
-}
-
-// arena is the large buckets of a cache, and the state that balances them with the small ones.
-type arena struct {
-	mu       sync.Mutex // one writer at a time
-	held     [store.LargeBuckets]int
-	promised int // bytes that large Sets in progress will need
-	hand     int // the next small bucket to release memory
-	buckets  [store.LargeBuckets]bucket
+	// arena is the large buckets, and the state that balances them with the small ones.
+	arena struct {
+		mu       sync.Mutex // one writer at a time
+		held     [store.LargeBuckets]int
+		promised int // bytes that large Sets in progress will need
+		hand     int // the next small bucket to release memory
+		buckets  [store.LargeBuckets]bucket
+	}
 }
 
 // Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
@@ -116,13 +106,7 @@ func (c *engine) nth(i int) *bucket {
 	return &c.arena.buckets[i-c.shared.Buckets]
 }
 
-// all returns every bucket, in the order of the buckets in a file.
-func (c *engine) all() (all []*bucket) {
-	c.each(func(b *bucket) { all = append(all, b) })
-	return all
-}
-
-// each calls fn with every bucket, small and large.
+// each calls fn with every bucket, in the order of the buckets in a file.
 func (c *engine) each(fn func(b *bucket)) {
 	for i := range c.shared.Buckets + store.LargeBuckets {
 		fn(c.nth(i))
@@ -130,15 +114,16 @@ func (c *engine) each(fn func(b *bucket)) {
 }
 
 // inParallel calls fn with each bucket, on all processors.
-func (c *engine) inParallel(all []*bucket, fn func(b *bucket)) {
+func (c *engine) inParallel(fn func(b *bucket)) {
+	n := c.shared.Buckets + store.LargeBuckets
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(all)) {
+	for range min(runtime.GOMAXPROCS(0), n) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for i := next.Add(1) - 1; int(i) < len(all); i = next.Add(1) - 1 {
-				fn(all[i])
+			for i := next.Add(1) - 1; int(i) < n; i = next.Add(1) - 1 {
+				fn(c.nth(int(i)))
 			}
 		}()
 	}
@@ -204,14 +189,6 @@ func (c *Cache) start(dst []byte) []byte {
 		return dst
 	}
 	return binary.LittleEndian.AppendUint64(dst, c.space.generation.Load())
-}
-
-// startLen returns the length of what start appends.
-func (c *Cache) startLen() int {
-	if c.space == nil {
-		return 0
-	}
-	return generation.Size
 }
 
 // kind returns the kind of the records of values.

@@ -25,7 +25,12 @@ func (c *engine) lookupCold(
 	defer value.Release()
 	b := c.bucket(h)
 	var f store.Found
-	if !b.readCold(&f, stored, k, h, mode) {
+	there := false
+	b.look(func(s *store.Store) {
+		stored.Bytes, there = s.ReadCold(
+			&f, stored.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
+	})
+	if !there {
 		return dst, 0, retry
 	}
 	v, err := stored.Bytes, error(nil)
@@ -53,16 +58,6 @@ func (c *engine) lookupCold(
 		dst = append(dst, v...) // k, which may overlap dst, is no longer used
 	}
 	return dst, f.Expiry, hit
-}
-
-// readCold is [store.Store.ReadCold] under the lock.
-func (b *bucket) readCold(
-	f *store.Found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
-) (ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	to.Bytes, ok = b.ReadCold(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
-	return ok
 }
 
 // promote moves to main the record that was found in the cold part, with value v.
@@ -95,22 +90,16 @@ func compressInBackground(cache weak.Pointer[engine], s *cold.Compression) {
 			if c == nil {
 				return
 			}
-			c.compressBucket(i, &w)
+			b := &c.buckets[i]
+			for b.withWaiting(&w, (*store.Store).TakeWaiting) {
+				b.PackWaiting(&w)
+				if !b.withWaiting(&w, (*store.Store).PutAway) {
+					break
+				}
+			}
+			s.Renew() // a dictionary, if one is due
 		}
 	}
-}
-
-// compressBucket compresses the queue of a bucket, and builds a dictionary if one is due. Only the
-// goroutine calls it.
-func (c *engine) compressBucket(i int32, w *store.Waiting) {
-	b := &c.buckets[i]
-	for b.withWaiting(w, (*store.Store).TakeWaiting) {
-		b.PackWaiting(w)
-		if !b.withWaiting(w, (*store.Store).PutAway) {
-			break
-		}
-	}
-	c.shared.Compression.Renew()
 }
 
 // withWaiting calls fn under the lock.

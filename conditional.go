@@ -122,25 +122,14 @@ func (e *Entry[V]) found(v V, ttl time.Duration, ok bool) {
 // fn has decided, and otherwise not at all. It hardly ever allocates.
 func (c *Cache) Update(k []byte, fn func(e *Entry[[]byte])) error {
 	mustBeFunc("Update", fn != nil)
-	return c.update(k, infallible(fn))
+	return c.update(k, func(e *Entry[[]byte]) error { fn(e); return nil })
 }
-
-// infallible adapts the function of an Update, which never fails, to an updater.
-func infallible(fn func(e *Entry[[]byte])) updater {
-	return func(e *Entry[[]byte]) error {
-		fn(e)
-		return nil
-	}
-}
-
-// updater is the function of an update. If it returns an error, nothing changes.
-type updater func(e *Entry[[]byte]) error
 
 // byteEntries are the Entries of byte slices that no call is using.
 var byteEntries = sync.Pool{New: func() any { return new(Entry[[]byte]) }}
 
-// update is Update by fn.
-func (c *Cache) update(k []byte, fn updater) error {
+// update is Update by fn. If fn returns an error, nothing changes.
+func (c *Cache) update(k []byte, fn func(e *Entry[[]byte]) error) error {
 	// fn may modify its copy, so the comparison needs another one.
 	mine, theirs := scratch.Get(), scratch.Get()
 	defer mine.Release()
@@ -162,7 +151,10 @@ func (c *Cache) update(k []byte, fn updater) error {
 			return err
 		}
 		theirs.Fit(len(e.next))
-		w.expect(old, expiry, ok)
+		w.cond, w.old, w.until = ifAbsent, nil, expiry
+		if ok {
+			w.cond, w.old = ifSame, old // the key must still be as it was found
+		}
 		if err := c.settle(&w, e); err != errUnmet {
 			switch e.verdict {
 			case set, setFor:
@@ -191,14 +183,6 @@ func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
 		return nil // removed, or absent because the cache is closed
 	}
 	return c.put(w, "ringcache: update")
-}
-
-// expect makes the write conditional on the key still being as it was found.
-func (w *write) expect(old []byte, expiry uint32, ok bool) {
-	w.cond, w.old = ifAbsent, nil
-	if ok {
-		w.cond, w.old, w.until = ifSame, old, expiry
-	}
 }
 
 // GetAndDel removes k, appends its value to dst, and returns the extended slice and true. If k is

@@ -100,7 +100,8 @@ func (c *engine) resetStep(b *bucket, left *int) (done bool) {
 	b.lock()
 	defer b.unlockFor(&w)
 	if done = b.Closed || b.DropStep(left); done && !b.Closed {
-		b.emptyLocked()
+		b.calls.InvalidateAll()
+		b.Reset() // without OnRemove
 	}
 	return done
 }
@@ -153,7 +154,7 @@ func (c *Cache) loop(
 	ours func(key []byte) bool, mode lookupMode, fn func(key, value []byte) bool,
 ) {
 	var value []byte
-	start := c.startLen()
+	start := len(c.start(nil))
 	c.walk(func(raw []byte) bool {
 		if ours != nil && !ours(raw[start:]) {
 			return true

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
@@ -27,7 +28,7 @@ var (
 	// all, or less than twice the size of the entry, and by NewWithOptions if the disk is too full for
 	// [Options].File. A later Set tries again. If only a part of the memory is refused, the cache
 	// works at that size: see [Stats].EffectiveMaxBytes.
-	ErrNoMemory = errors.New("no memory from the operating system")
+	ErrNoMemory = chunk.ErrNoMemory
 
 	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL,
 	// SetBatchWithTTL and Update, and for a new entry by SetIfAbsent.

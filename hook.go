@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "unsafe" // for go:linkname
 
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
@@ -27,7 +28,7 @@ func hookNew(options any, s testhook.Shape) (any, error) {
 		Options: options.(Options), machine: s.Machine,
 		buckets: s.Buckets, chunkSize: s.ChunkSize,
 		posBits: s.PosBits, seed: s.Seed, mem: s.Memory, now: s.Elapsed,
-		coldShare: s.ColdShare, byHand: s.ByHand,
+		cold: cold.Config{Share: s.ColdShare}, byHand: s.ByHand,
 	}
 	c, err := g.open()
 	return c, err

@@ -119,22 +119,15 @@ func (c *Cache) loadMissing(
 	}
 	w := []wanted{{key: bytes.Clone(k), hash: h}}
 	c.load(ctx, w, load)
-	return append(dst, w[0].value...), loadError(w[0].err)
+	err := w[0].err
+	if err != nil {
+		err = fmt.Errorf("ringcache: load entry: %w", err)
+	}
+	return append(dst, w[0].value...), err
 }
 
 // errNegative is the error for a negative entry. It is made once: hits do not allocate.
 var errNegative = fmt.Errorf("ringcache: load entry: %w", ErrAbsent)
-
-// loadError returns the error of GetOrLoad for its cause, which may be nil.
-func loadError(err error) error {
-	switch err {
-	case nil:
-		return nil
-	case ErrAbsent:
-		return errNegative
-	}
-	return fmt.Errorf("ringcache: load entry: %w", err)
-}
 
 // refreshTries is the number of failing loads that refreshes may make for a key before its entry
 // expires.
@@ -456,20 +449,16 @@ func (c *engine) result(f *loadCall) ([]byte, error) {
 	case l.Err == nil:
 		return l.Value, nil
 	case l.failed() && l.Err != errLoadExited && c.shared.Keeps():
-		if v, ok := c.stale(f); ok {
+		// The value that has expired, if that is not too long ago, or one that was set meanwhile. It is
+		// always that of the key's last write, because every write removes the value that it does not
+		// replace, expired or not.
+		v, expiry, got := c.lookupAny(nil, f.Key, f.Hash, withValue|orStale)
+		if got == hit && c.shared.Expired(expiry) {
+			c.loads.stale.Add(1)
+		}
+		if got == hit {
 			return v, nil
 		}
 	}
 	return nil, l.Err
-}
-
-// stale returns the value to use after a failed load: the one that has expired, if that is not too
-// long ago, or one that was set meanwhile. It is always that of the key's last write, because every
-// write removes the value that it does not replace, expired or not.
-func (c *engine) stale(f *loadCall) (v []byte, ok bool) {
-	v, expiry, got := c.lookupAny(nil, f.Key, f.Hash, withValue|orStale)
-	if got == hit && c.shared.Expired(expiry) {
-		c.loads.stale.Add(1)
-	}
-	return v, got == hit
 }

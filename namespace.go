@@ -199,7 +199,7 @@ func (s *space) restore(c *engine) {
 	}
 	fits := false
 	c.bucket(w.Hash).look(func(b *store.Store) {
-		fits = b.Namespaces().HasRoomFor(len(s.entry) + record.MaxHeader + generation.Size)
+		fits = b.HasRoomFor(len(s.entry) + record.MaxHeader + generation.Size)
 	})
 	if fits {
 		_ = s.storeLocked(c, &w, s.generation.Load()) // after an error it is empty after a restart
@@ -209,15 +209,15 @@ func (s *space) restore(c *engine) {
 // adoptNamespaces makes the namespaces of a file known, and drops the entries of others.
 func (c *engine) adoptNamespaces() {
 	known := map[uint64]bool{}
-	for name, g := range c.shared.Recovered.Spaces.Of {
+	c.shared.Recovered.Spaces.Range(func(of, by any) bool {
+		name, g := of.(string), by.(uint64)
 		c.shared.Generations.Enter(g).Name = name
 		c.addSpace(name, g)
 		known[g] = true
-	}
+		return true
+	})
 	c.shared.Generations.Keep(func(g uint64) bool { return known[g] })
 	if c.shared.Generations.Forgotten.Load() > 0 {
-		c.inParallel(c.all(), func(b *bucket) {
-			b.change(func(s *store.Store) { s.Namespaces().DropForgotten() })
-		})
+		c.inParallel(func(b *bucket) { b.change((*store.Store).DropForgotten) })
 	}
 }

@@ -69,17 +69,17 @@ func (g *geometry) open() (c *Cache, err error) {
 // compressBy sets the Compressor for caches of this geometry, or returns an error if the Compressor
 // is unusable.
 func (g *geometry) compressBy(by Compressor) (err error) {
-	g.withoutDict, err = cold.Guarded(func() (ValueCompressor, error) { return by.WithDict(nil) })
-	if err == nil && g.withoutDict == nil {
+	g.cold.WithoutDict, err = cold.Guarded(func() (ValueCompressor, error) { return by.WithDict(nil) })
+	if err == nil && g.cold.WithoutDict == nil {
 		err = cold.ErrNoValueCompressor
 	}
 	if err != nil {
 		return invalid("Compressor cannot do without a dictionary: %v", err)
 	}
-	if g.compressorID, err = cold.Guarded(func() (string, error) { return by.ID(), nil }); err != nil {
+	if g.cold.ID, err = cold.Guarded(func() (string, error) { return by.ID(), nil }); err != nil {
 		return invalid("Compressor has no ID: %v", err)
 	}
-	if n := len(g.compressorID); n > dictfile.MostID {
+	if n := len(g.cold.ID); n > dictfile.MostID {
 		return invalid("Compressor's ID has %d bytes, must have at most %d", n, dictfile.MostID)
 	}
 	return nil
@@ -88,16 +88,8 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 // compress makes the cold part's compression, if there is a Compressor.
 func (g *geometry) compress() {
 	if g.Compressor != nil {
-		g.compression = cold.New(&cold.Config{
-			By:          valuesOf{g.Compressor},
-			ID:          g.compressorID,
-			WithoutDict: g.withoutDict,
-			Share:       g.coldShare,
-			Buckets:     g.buckets,
-			File:        g.dictFile,
-			Dicts:       g.dicts,
-			Foreign:     g.foreign,
-		})
+		g.cold.By, g.cold.Buckets = g.Compressor, g.buckets
+		g.compression = cold.New(&g.cold)
 	}
 }
 
@@ -111,7 +103,6 @@ func newCache(g geometry) *Cache {
 		shared:  g.newShared(),
 		number:  caches.Add(1),
 		mask:    uint64(g.buckets - 1),
-		bits:    store.Log2(g.buckets),
 		least:   g.least,
 		machine: g.machine,
 		options: g.Options,
@@ -130,7 +121,7 @@ func newCache(g geometry) *Cache {
 	// keeps the array of buckets reachable, but not necessarily the cache. (Where a *bucket or *engine
 	// becomes an interface or a type argument, the linker keeps methods of all types that it leads to,
 	// such as those that format a time.Time: 90 KB of a program. A pointer to a field does as well.)
-	runtime.AddCleanup(&c.buckets[0].seq, func(p *chunk.Pool) { _ = p.Unmap() }, c.shared.Pool)
+	runtime.AddCleanup(&c.buckets[0].seq, (*chunk.Pool).Unmap, c.shared.Pool)
 	return c
 }
 
@@ -220,7 +211,7 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	g.MaxBytes = max(wanted, int(h.MaxBytes))
 	g.ringFile, g.seed = store, h.Seed
 	timed := g.resumeClock(store.Last)
-	g.mem.Rings = ringMemory(store)
+	g.mem.Rings = store.Memory()
 	g.compress()
 	c := newCache(g)
 	runtime.AddCleanup(&c.buckets[0].seq, (*ringfile.Store).Release, store) // as newCache does
@@ -239,23 +230,11 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	}
 	// Last: a crash in between would bring back entries with an expiry.
 	store.Rings.SetMark(c.mark())
-	c.shared.Recovered.Spaces.Of = nil
+	c.shared.Recovered.Spaces.Clear()
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.Pool.Used() > wanted
 	c.resize(wanted)
 	return c, nil
-}
-
-// ringMemory returns the memory of a file for rings.
-func ringMemory(store *ringfile.Store) *chunk.RingMemory {
-	rings := store.Memory()
-	mapFile, fill := rings.Map, rings.Fill
-	rings.Map = func(n int) ([]byte, error) {
-		b, err := mapFile(n)
-		return b, noMemory(err)
-	}
-	rings.Fill = func(b []byte) error { return noMemory(fill(b)) }
-	return rings
 }
 
 // check gives the geometry what an open file says, or returns an error.
@@ -265,13 +244,13 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 		return err
 	}
 	g.File = path
-	g.dictFile = path + ".dict"
+	g.cold.File = path + ".dict"
 	if g.Compressor != nil {
-		dicts, ok, err := dictfile.Read(g.dictFile, g.compressorID)
+		dicts, ok, err := dictfile.Read(g.cold.File, g.cold.ID)
 		if err != nil {
-			return fmt.Errorf("read dictionaries %s: %w", g.dictFile, err)
+			return fmt.Errorf("read dictionaries %s: %w", g.cold.File, err)
 		}
-		g.dicts, g.foreign = dicts, !ok
+		g.cold.Dicts, g.cold.Foreign = dicts, !ok
 	}
 	if f.IsNew {
 		return nil
@@ -328,16 +307,15 @@ func (c *engine) recover(timed bool) {
 	chunks, free := c.shared.File.Rings.Chunks()
 	var unused []chunk.Ref // chunks that rings held, and no longer hold
 	held := 0
-	all := c.all()
-	for _, b := range all {
+	c.each(func(b *bucket) {
 		has, left := b.AdoptChunks(chunks)
 		held += has
 		unused = append(unused, left...)
-	}
+	})
 	c.shared.Pool.Adopt(held, unused, free)
-	c.inParallel(all, func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
+	c.inParallel(func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
 	c.adoptNamespaces()
-	c.inParallel(all, func(b *bucket) { b.change((*store.Store).Settle) })
+	c.inParallel(func(b *bucket) { b.change((*store.Store).Settle) })
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -266,7 +266,7 @@ type Compressor interface {
 
 // ValueCompressor compresses and decompresses single values. Both methods append to dst, must
 // neither keep nor modify src, and are called by several goroutines at once.
-type ValueCompressor interface {
+type ValueCompressor = interface {
 	// Compress appends the compressed form of src to dst and returns the extended slice. The cache
 	// keeps it if the record becomes at least an eighth smaller.
 	Compress(dst, src []byte) ([]byte, error)
@@ -319,14 +319,9 @@ type geometry struct {
 	ringFile  *ringfile.Store // nil: the cache is in memory only
 	born      time.Time       // when the clock began; zero: now
 
-	compression  *cold.Compression // nil: there is no cold part
-	compressorID string
-	withoutDict  ValueCompressor // Compressor without a dictionary
-	coldShare    float64         // the cold part's share of the memory; 0: as learned
-	byHand       bool            // no goroutine: a test compresses
-	dictFile     string          // where dictionaries are kept; empty: in memory only
-	dicts        []string        // that were found there
-	foreign      bool            // none were, or those of another Compressor
+	compression *cold.Compression // nil: there is no cold part
+	cold        cold.Config
+	byHand      bool // no goroutine: a test compresses
 }
 
 // geometryFor returns the geometry of a cache with valid settings.
@@ -366,12 +361,6 @@ func isSecret(s [2]uint64) bool {
 
 // newShared returns the state that the buckets of a cache of this geometry share.
 func (g *geometry) newShared() *store.Shared {
-	mem := g.mem
-	mapMemory := mem.Map // not by g, whose OnRemove may lead back to the cache
-	mem.Map = func(n int) ([]byte, error) {
-		b, err := mapMemory(n)
-		return b, noMemory(err)
-	}
 	born := g.born
 	if born.IsZero() {
 		born = time.Now()
@@ -391,22 +380,6 @@ func (g *geometry) newShared() *store.Shared {
 		Elapsed:     g.now,
 		Compression: g.compression,
 	}
-	pool := chunk.NewPool(mem, g.MaxBytes, g.chunkSize, chunk.HugePages(g.HugePages))
+	pool := chunk.NewPool(g.mem, g.MaxBytes, g.chunkSize, chunk.HugePages(g.HugePages))
 	return store.NewShared(c, pool, g.MaxBytes)
-}
-
-// noMemory adds ErrNoMemory to an error of the system.
-func noMemory(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", ErrNoMemory, err)
-}
-
-// valuesOf adapts a Compressor to package cold.
-type valuesOf struct{ Compressor }
-
-// WithDict is WithDict of the Compressor, with the result type of package cold.
-func (c valuesOf) WithDict(dict []byte) (cold.ValueCompressor, error) {
-	return c.Compressor.WithDict(dict)
 }

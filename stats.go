@@ -3,8 +3,6 @@ package ringcache
 import (
 	"fmt"
 	"time"
-
-	"github.com/ringcache/ringcache/internal/cold"
 )
 
 // Stats are the counters and gauges of a cache. [Cache.UpdateStats] adds to them, so one Stats can
@@ -170,13 +168,21 @@ func (c *Cache) Stats() Stats {
 // after another, and does not allocate. For a namespace it adds GetCalls, Misses, SetCalls,
 // DelCalls, EntriesCount and BytesSize, and takes no lock: all other fields are of the whole cache.
 func (c *Cache) UpdateStats(s *Stats) {
+	counters := &c.counters
 	if c.space != nil {
-		c.updateSpaceStats(s)
-		return
+		counters = c.space.counts()
 	}
-	n := c.counters.Sum()
+	n := counters.Sum()
 	s.GetCalls += n.Lookups
 	s.Misses += n.Misses
+	if c.space != nil {
+		entries, bytes := c.space.size(c.engine)
+		s.SetCalls += n.Sets
+		s.DelCalls += n.Dels
+		s.EntriesCount += uint64(entries)
+		s.BytesSize += uint64(bytes)
+		return
+	}
 	s.Loads.NegativeHits += n.Negative
 	s.Loads.Started += c.loads.started.Load()
 	s.Loads.Errors += c.loads.failed.Load()
@@ -185,7 +191,11 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.RestoredEntries += c.snapshots.loaded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
 	if z := c.shared.Compression; z != nil {
-		s.Compression.add(z)
+		s.Compression.Compressed += z.Counts.Packed.Load()
+		s.Compression.BytesBefore += z.Counts.From.Load()
+		s.Compression.BytesAfter += z.Counts.To.Load()
+		s.Compression.Errors += z.Counts.Failed.Load() + z.Counts.Wrong.Load()
+		s.Compression.CompressTime += time.Duration(z.Nanos.Load())
 	}
 	s.MaxBytesSize += uint64(c.shared.Bound())
 	s.EffectiveMaxBytes += uint64(c.shared.EffectiveBound())
@@ -197,18 +207,6 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.File.RecoveredEntries += r.Entries.Load()
 	s.File.DiscardedRecords += r.Discarded.Load()
 	s.File.DiscardedFiles += r.Files.Load()
-}
-
-// updateSpaceStats is UpdateStats of a namespace.
-func (c *Cache) updateSpaceStats(s *Stats) {
-	n := c.space.counts().Sum()
-	entries, bytes := c.space.size(c.engine)
-	s.GetCalls += n.Lookups
-	s.Misses += n.Misses
-	s.SetCalls += n.Sets
-	s.DelCalls += n.Dels
-	s.EntriesCount += uint64(entries)
-	s.BytesSize += uint64(bytes)
 }
 
 // updateStats adds the bucket's share to s.
@@ -230,15 +228,6 @@ func (b *bucket) updateStats(s *Stats) {
 	s.DeadBytes += uint64(has.DeadBytes)
 	s.IndexBytes += uint64(has.IndexBytes)
 	s.Compression.ColdEntries += uint64(has.Cold)
-}
-
-// add adds the counters of compression.
-func (s *CompressionStats) add(z *cold.Compression) {
-	s.Compressed += z.Counts.Packed.Load()
-	s.BytesBefore += z.Counts.From.Load()
-	s.BytesAfter += z.Counts.To.Load()
-	s.Errors += z.Counts.Failed.Load() + z.Counts.Wrong.Load()
-	s.CompressTime += time.Duration(z.Nanos.Load())
 }
 
 // String returns all fields on one line for people to read. The wording may change: programs should

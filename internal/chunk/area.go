@@ -59,7 +59,7 @@ func (a *area) take(n int) Ref {
 func (p *Pool) mapLocked(n int, forPages bool) (*area, error) {
 	m, err := p.mem.Map(n)
 	if err != nil {
-		return nil, fmt.Errorf("map %d bytes: %w", n, err)
+		return nil, fmt.Errorf("map %d bytes: %w: %w", n, ErrNoMemory, err)
 	}
 	a := &area{mem: m, from: p.handed, pages: forPages}
 	if p.huge == AtOnce || forPages && p.huge != Never {

@@ -25,7 +25,7 @@ func (p *Pool) freshInFileLocked() error {
 	_, err := p.growLocked(&p.forRings, min(p.mapSize, room), func(n int) (*area, error) {
 		m, err := p.mem.Rings.Map(n)
 		if err != nil {
-			return nil, fmt.Errorf("map %d bytes: %w", n, err)
+			return nil, fmt.Errorf("map %d bytes: %w: %w", n, ErrNoMemory, err)
 		}
 		for at := n; at > 0; at -= p.chunkSize { // so that the first is taken first
 			p.idle = append(p.idle, RefOf(m[at-p.chunkSize:at]))
@@ -61,7 +61,7 @@ func (p *Pool) fillLocked(r Ref) error {
 		return s.refused
 	}
 	if err := p.mem.Rings.Fill(r.Bytes(0, uint32(p.chunkSize))); err != nil {
-		s.refused = fmt.Errorf("fill %d bytes: %w", p.chunkSize, err)
+		s.refused = fmt.Errorf("fill %d bytes: %w: %w", p.chunkSize, ErrNoMemory, err)
 		s.fails, s.waited = s.fails+1, 0
 		return s.refused
 	}

@@ -9,7 +9,6 @@ package chunk
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 )
@@ -28,6 +27,9 @@ const (
 	// that possible.
 	pageAreasFrom = 128 << 20
 )
+
+// ErrNoMemory says that the system has refused memory.
+var ErrNoMemory = errors.New("no memory from the operating system")
 
 // Memory is the source of mapped memory. Tests replace it by one that fails.
 type Memory struct {
@@ -101,7 +103,11 @@ func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 		filled:    none,
 		pageArea:  none,
 	}
-	p.pageSize = p.pageSizeFor()
+	// A page is an eighth of a chunk, but not less than Granule, so that it can be discarded alone.
+	p.pageSize = min(chunkSize, max(chunkSize/8, 1<<10))
+	if p.canDiscard() {
+		p.pageSize = max(p.pageSize, mem.Granule)
+	}
 	p.forRings.next = p.mapSize
 	p.forPages.next = p.pageAreaSize()
 	p.bound.Store(int64(bound))
@@ -112,11 +118,7 @@ func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 // mapSizeFor returns the size of the maps of a cache of that bound. In a small cache they have one
 // chunk more, because a chunk that is split into pages may be partly unused.
 func mapSizeFor(bound, chunkSize int) int {
-	const most = perMap * MaxSize
-	if bound < most {
-		return (bound/chunkSize + 1) * chunkSize
-	}
-	return most
+	return min(bound/chunkSize+1, perMap*MaxSize/chunkSize) * chunkSize
 }
 
 // ChunkSize returns the bytes of a chunk.
@@ -132,12 +134,18 @@ func (p *Pool) Used() int { return int(p.used.Load()) }
 // handed out.
 func (p *Pool) Spare() int { return int(p.bound.Load() - p.used.Load()) }
 
-// Chunk hands out one chunk, whose content is undefined. If it returns an error, it has lowered the
-// bound in force to the memory that the pool has.
-func (p *Pool) Chunk() (Ref, error) {
+// Chunk hands out one chunk, whose content is undefined: an idle one, else one without memory. Idle
+// pages give theirs back for it if the two together would exceed the bound (I17). If Chunk returns
+// an error, it has lowered the bound in force to the memory that the pool has.
+func (p *Pool) Chunk() (r Ref, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r, err := p.chunkLocked()
+	r, ok := pop(&p.idle)
+	if !ok {
+		for p.heldLocked()+p.chunkSize > int(p.most.Load()) && p.releasePageLocked() {
+		}
+		r, err = p.takeNotResidentLocked()
+	}
 	if err != nil {
 		p.forRings.waited += p.chunkSize
 		p.limitLocked()
@@ -145,17 +153,6 @@ func (p *Pool) Chunk() (Ref, error) {
 	}
 	p.used.Add(int64(p.chunkSize))
 	return r, nil
-}
-
-// chunkLocked takes an idle chunk, else one without memory. Idle pages give theirs back for it
-// if the two together would exceed the bound (I17).
-func (p *Pool) chunkLocked() (Ref, error) {
-	if r, ok := pop(&p.idle); ok {
-		return r, nil
-	}
-	for p.heldLocked()+p.chunkSize > int(p.most.Load()) && p.releasePageLocked() {
-	}
-	return p.takeNotResidentLocked()
 }
 
 // takeNotResidentLocked takes a chunk that has no physical memory.
@@ -225,16 +222,6 @@ func (p *Pool) Put(r Ref) {
 	defer p.mu.Unlock()
 	p.idle = append(p.idle, r)
 	p.used.Add(-int64(p.chunkSize))
-}
-
-// pageSizeFor returns the bytes of a page: an eighth of a chunk, but not less than Granule, so that
-// each page can be discarded alone.
-func (p *Pool) pageSizeFor() int {
-	n := min(p.chunkSize, max(p.chunkSize/8, 1<<10))
-	if p.canDiscard() {
-		n = max(n, p.mem.Granule)
-	}
-	return n
 }
 
 // Pages hands out n pages of any content, or none.
@@ -408,15 +395,11 @@ func (p *Pool) Close() {
 }
 
 // Unmap gives the addresses back. It must not be called as long as a chunk can be reached.
-func (p *Pool) Unmap() error {
+func (p *Pool) Unmap() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var errs []error
 	for _, a := range p.areas {
-		if err := p.mem.Unmap(a.mem); err != nil {
-			errs = append(errs, fmt.Errorf("unmap %d bytes: %w", len(a.mem), err))
-		}
+		_ = p.mem.Unmap(a.mem)
 	}
 	p.areas = nil
-	return errors.Join(errs...)
 }

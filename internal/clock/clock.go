@@ -4,6 +4,7 @@ package clock
 import (
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -51,16 +52,11 @@ func (c *Clock) Age() time.Duration {
 	return awake + c.sleep.until(awake)
 }
 
-// Now returns the current tick. It is not inlined, so that Expired and FreshAt can be: for nearly
-// all records they do not call it.
+// Now returns the current tick, which stops after 13.6 years. It is not inlined, so that Expired
+// and FreshAt can be: for nearly all records they do not call it.
 //
 //go:noinline
-func (c *Clock) Now() uint32 { return tickAt(c.Age()) }
-
-// tickAt returns the tick of an age. It stops after 13.6 years.
-func tickAt(age time.Duration) uint32 {
-	return uint32(min(int64(age/Tick)+1, math.MaxUint32))
-}
+func (c *Clock) Now() uint32 { return uint32(min(int64(c.Age()/Tick)+1, math.MaxUint32)) }
 
 // In returns the tick at which an entry that is to live for ttl, above 0, expires. The tick begins
 // at that moment or up to one tick before, never after. In returns 0, which means never, if the
@@ -132,4 +128,34 @@ func (c *Clock) KeptUntil(expiry uint32) uint32 {
 		return end
 	}
 	return math.MaxUint32
+}
+
+// On Linux and macOS, Go's monotonic clock stops while the machine sleeps, and expiries must not.
+// The system's clock that continues takes ten times as long to read, so a Clock reads Go's clock,
+// and determines the difference every sleepCheck.
+
+// sleepCheck is how long after the machine wakes up a clock may not yet include the sleep.
+const sleepCheck = 10 * time.Millisecond
+
+// sleep is how long the machine has slept since a clock was made.
+type sleep struct {
+	source func() time.Duration // total time asleep, never too long
+	before time.Duration        // part of the total before the clock was made
+	known  atomic.Int64         // time asleep since then, as last determined
+	next   atomic.Int64         // awake time at which to check again
+}
+
+// until returns the time asleep until the clock's awake time is awake. Differences of less than a
+// millisecond are ignored: they arise because the two clocks are not read at the same instant.
+func (s *sleep) until(awake time.Duration) time.Duration {
+	known := s.known.Load()
+	if int64(awake) >= s.next.Load() {
+		s.next.Store(int64(awake + sleepCheck))
+		slept := int64(s.source() - s.before)
+		for slept >= known+int64(time.Millisecond) && !s.known.CompareAndSwap(known, slept) {
+			known = s.known.Load()
+		}
+		known = s.known.Load()
+	}
+	return time.Duration(known)
 }

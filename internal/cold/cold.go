@@ -15,15 +15,13 @@ import (
 // Compression is the state that the buckets of a cache with Options.Compressor share: dictionaries,
 // compression ratios, and the queue of its goroutine. It holds no reference to the Cache.
 type Compression struct {
-	by    Compressor
+	Config
 	Dicts [Dicts]atomic.Pointer[Dictionary]
 	Share atomic.Uint64 // bits of a float64: the cold part's share of the memory
-	fixed float64       // the share in tests; 0: as learned
 
 	Buckets chan int32    // numbers of the buckets whose queues are half full
 	stop    chan struct{} // closed by End
 	mu      sync.Mutex    // of the file
-	ended   bool
 
 	// Used by the goroutine alone, once the cache is open.
 	Dict    uint8  // the dictionary for the next values
@@ -35,9 +33,6 @@ type Compression struct {
 	Samples Samples // for the next dictionary
 	Room    []byte  // for results of the Compressor, which may also use it in other ways
 	total   Ratio   // of all records
-	File    string
-	id      string // of the Compressor
-	foreign bool   // values found in the cache's file were packed by another Compressor
 
 	Longest atomic.Int64 // bytes of the longest value that is unpacked
 	Counts  Counts
@@ -51,7 +46,7 @@ type Compressor interface {
 }
 
 // ValueCompressor is the user's ValueCompressor: it compresses and decompresses single values.
-type ValueCompressor interface {
+type ValueCompressor = interface {
 	Compress(dst, src []byte) ([]byte, error)
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }
@@ -77,18 +72,15 @@ type Config struct {
 // New returns the compression of a cache.
 func New(g *Config) *Compression {
 	s := &Compression{
-		by:      g.By,
-		id:      g.ID,
-		fixed:   g.Share,
+		Config:  *g,
 		Buckets: make(chan int32, g.Buckets),
 		stop:    make(chan struct{}),
-		File:    g.File,
-		foreign: g.Foreign,
 		next:    1,
 	}
 	s.Share.Store(math.Float64bits(FullShare)) // until the ratio is known
 	s.Dicts[0].Store(&Dictionary{values: g.WithoutDict})
 	s.restore(g.Dicts)
+	s.Config.Dicts = nil
 	return s
 }
 
@@ -96,7 +88,7 @@ func New(g *Config) *Compression {
 // checksum, can be unpacked. The value may be longer than a Set accepts now.
 func (s *Compression) Recovers(packed []byte) bool {
 	p, err := parse(packed, math.MaxInt)
-	if err != nil || s.foreign || s.Dicts[p.dict].Load() == nil {
+	if err != nil || s.Foreign || s.Dicts[p.dict].Load() == nil {
 		return false
 	}
 	s.Allow(p.size)
@@ -114,8 +106,7 @@ func (s *Compression) Allow(n int) {
 func (s *Compression) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ended {
-		s.ended = true
+	if !s.isEnded() {
 		close(s.stop)
 	}
 }
@@ -174,8 +165,8 @@ const (
 // known whatever the share is, the full one.
 func (s *Compression) ShareOf(scout bool) float64 {
 	switch {
-	case s.fixed > 0:
-		return s.fixed
+	case s.Config.Share > 0:
+		return s.Config.Share
 	case scout:
 		return FullShare
 	}

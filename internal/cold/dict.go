@@ -38,10 +38,10 @@ func (s *Compression) add(number uint8, d *Dictionary) {
 // TakeOver makes the file of dictionaries this Compressor's, once the cache has no value left that
 // another one has packed. The next process can then recover what is packed from now on.
 func (s *Compression) TakeOver() error {
-	if !s.foreign {
+	if !s.Foreign {
 		return nil
 	}
-	s.foreign = false
+	s.Foreign = false
 	return s.write(nil)
 }
 
@@ -65,10 +65,10 @@ func (s *Compression) write(all []string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return errEnded
+	if s.isEnded() {
+		return errors.New("compression has ended")
 	}
-	return dictfile.Write(s.File, s.id, all)
+	return dictfile.Write(s.File, s.ID, all)
 }
 
 // Renew makes a dictionary if one is due.
@@ -85,12 +85,12 @@ func (s *Compression) renew() error {
 	samples := s.Samples.values
 	s.Samples, s.built, s.Ratio, s.Best = Samples{}, true, Ratio{}, 0
 	d, err := Guarded(func() (*Dictionary, error) {
-		bytes := s.by.BuildDict(samples)
+		bytes := s.By.BuildDict(samples)
 		switch {
 		case len(bytes) == 0:
 			return nil, nil
 		case len(bytes) > MostDict:
-			return nil, errLongDict
+			return nil, errors.New("the dictionary is too long")
 		}
 		return s.Open(bytes)
 	})
@@ -112,12 +112,6 @@ func (s *Compression) renew() error {
 // MaxBytes.
 const MostDict = 1 << 20
 
-// errLongDict says that BuildDict has returned more than MostDict bytes.
-var errLongDict = errors.New("the dictionary is too long")
-
-// errEnded says that the compression has ended.
-var errEnded = errors.New("compression has ended")
-
 // ErrNoValueCompressor says that WithDict has returned neither a ValueCompressor nor an error.
 var ErrNoValueCompressor = errors.New("WithDict returned no ValueCompressor")
 
@@ -125,7 +119,7 @@ var ErrNoValueCompressor = errors.New("WithDict returned no ValueCompressor")
 // the Compressor may change its own.
 func (s *Compression) Open(bytes []byte) (*Dictionary, error) {
 	kept := slices.Clone(bytes)
-	values, err := s.by.WithDict(bytes)
+	values, err := s.By.WithDict(bytes)
 	if err == nil && values == nil {
 		err = ErrNoValueCompressor
 	}

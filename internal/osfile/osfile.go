@@ -25,8 +25,6 @@ var (
 
 	// ErrMoved is returned by At for a file that its path no longer leads to.
 	ErrMoved = errors.New("it was removed or replaced during the call")
-
-	errElsewhere = errors.New("the path leads elsewhere than its links say")
 )
 
 // File is an open file.
@@ -102,7 +100,8 @@ func Target(path string) (string, error) {
 			path, err = filepath.EvalSymlinks(path)
 		}
 		if at, _ := os.Lstat(path); err == nil && !os.SameFile(at, info) {
-			err = &fs.PathError{Op: "resolve", Path: path, Err: errElsewhere}
+			err = errors.New("the path leads elsewhere than its links say")
+			err = &fs.PathError{Op: "resolve", Path: path, Err: err}
 		}
 	}
 	if err == nil && !info.Mode().IsRegular() {

@@ -13,8 +13,10 @@ const nonBlocking = 0
 
 func checkOwner(File) error { return nil }
 
-// MakePrivate does nothing.
+// MakePrivate, Unlock and SyncDir do nothing: these systems have no such calls, or need none.
 func MakePrivate(File) error { return nil }
+func Unlock(File)            {}
+func SyncDir(string) error   { return nil }
 
 // Lock does nothing on Windows, where no open file can be removed.
 func Lock(File) error {
@@ -23,9 +25,3 @@ func Lock(File) error {
 	}
 	return errors.ErrUnsupported
 }
-
-// Unlock does nothing.
-func Unlock(File) {}
-
-// SyncDir does nothing: these systems have no such call, or need none.
-func SyncDir(string) error { return nil }

@@ -54,13 +54,10 @@ func (h *Header) Put(head []byte) {
 	binary.NativeEndian.PutUint64(head[sumAt:], xxhash.Sum64(head[:sumAt]))
 }
 
-// isBlank reports whether b is all zeros.
-func isBlank(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
-
 // ReadHeader reads the header of a file from its head, or from all that the file has of one. It
 // returns errBlank or errDamaged if the process or the machine may have died while it was written.
 func ReadHeader(head []byte) (h Header, err error) {
-	if isBlank(head) {
+	if len(bytes.Trim(head, "\x00")) == 0 { // all zeros
 		return h, errBlank
 	}
 	if n := min(len(head), len(magic)); string(head[:n]) != magic[:n] {

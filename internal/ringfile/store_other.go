@@ -24,20 +24,10 @@ func Open(string, uint64, func() Header) (*Store, Header, error) {
 	return nil, Header{}, err
 }
 
-// Path is not called.
-func (f *Store) Path() (string, error) { return "", nil }
-
-// Use is not called.
-func (f *Store) Use(*Header) error { return nil }
-
-// Memory is not called.
+// The methods are not called.
+func (f *Store) Path() (string, error)     { return "", nil }
+func (f *Store) Use(*Header) error         { return nil }
 func (f *Store) Memory() *chunk.RingMemory { return nil }
-
-// ReadAhead is not called.
-func (f *Store) ReadAhead(chunk.Ref) {}
-
-// Close is not called.
-func (f *Store) Close(Mark) error { return nil }
-
-// Release is not called.
-func (f *Store) Release() {}
+func (f *Store) ReadAhead(chunk.Ref)       {}
+func (f *Store) Close(Mark) error          { return nil }
+func (f *Store) Release()                  {}

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"sync"
-
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
@@ -23,22 +21,6 @@ const (
 	// them as others, lest many namespaces fill a small cache with their records.
 	internalShare = 4
 )
-
-// Generations are the records of namespaces that a file held: generations by name.
-type Generations struct {
-	mu sync.Mutex
-	Of map[string]uint64
-}
-
-// note notes the record of a namespace, in place of an older one of the name.
-func (s *Generations) note(name string, g uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.Of == nil {
-		s.Of = map[string]uint64{}
-	}
-	s.Of[name] = g
-}
 
 // IsForgotten reports whether the key of a write is of a generation that was forgotten.
 func (s *Shared) IsForgotten(w *Write) bool {
@@ -95,34 +77,22 @@ func (b *Store) search() {
 	}
 }
 
-// Namespaces are the namespaces that have entries in a bucket.
-type Namespaces struct{ of *Store }
-
-// Namespaces returns those of the bucket.
-func (b *Store) Namespaces() Namespaces { return Namespaces{b} }
-
-// Forgot reports whether the live record at pos belongs to a generation that was forgotten, so that
-// no lookup finds it.
-func (n Namespaces) Forgot(r *ring.Ring, pos uint64, hd record.Header) bool {
-	return n.of.isForgotten(r, pos, hd)
-}
-
 // DropForgotten drops the entries of forgotten generations at once. OnRemove is not called.
-func (n Namespaces) DropForgotten() {
-	for b := n.of; b.hasForgotten(); b.Removals = nil {
+func (b *Store) DropForgotten() {
+	for ; b.hasForgotten(); b.Removals = nil {
 		b.expireSome()
 	}
 }
 
 // HasRoomFor reports whether the bucket may hold one more record of a namespace, of n bytes.
-func (n Namespaces) HasRoomFor(size int) bool {
-	return internalShare*int(n.of.internals+1)*size <= max(n.of.size(), n.of.quota())
+func (b *Store) HasRoomFor(size int) bool {
+	return internalShare*int(b.internals+1)*size <= max(b.size(), b.quota())
 }
 
 // mustStay reports whether the record at pos is that of a namespace in use, which stays although
 // nobody reads it: without it, the namespace is empty after a restart.
 func (b *Store) mustStay(r *ring.Ring, pos uint64, hd record.Header) bool {
 	return hd.Kind == record.Internal && hd.ValueLen == generation.Size &&
-		b.Namespaces().HasRoomFor(hd.Total()) &&
+		b.HasRoomFor(hd.Total()) &&
 		!b.Shared.Generations.IsForgotten(b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen)))
 }

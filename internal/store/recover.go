@@ -172,7 +172,7 @@ func (b *Store) recoverRecord(
 	b.enter(&f, index.Slot(h, in, pos), h)
 	if hd.Kind == record.Internal && hd.ValueLen == generation.Size {
 		g := b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen))
-		b.Shared.Recovered.Spaces.note(string(key[generation.Size:]), g)
+		b.Shared.Recovered.Spaces.Store(string(key[generation.Size:]), g)
 	}
 	return key
 }

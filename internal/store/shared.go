@@ -76,9 +76,13 @@ type Shared struct {
 
 	noCold coldPart // of buckets that have none
 
-	Expiring  atomic.Bool  // there is an entry with an expiry, or was one
-	Total     atomic.Int64 // bytes that the buckets share: MaxBytes, except while a cache shrinks
-	Recovered recovered    // from the file
+	Expiring atomic.Bool  // there is an entry with an expiry, or was one
+	Total    atomic.Int64 // bytes that the buckets share: MaxBytes, except while a cache shrinks
+
+	Recovered struct { // what the cache has found in its file
+		Entries, Discarded, Files atomic.Uint64
+		Spaces                    sync.Map // the records of namespaces: generations by name
+	}
 
 	quota    atomic.Int64  // bytes of rings and index that each small bucket may hold
 	full     atomic.Int64  // the same if there were no large buckets
@@ -123,13 +127,6 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	})
 	s.SetQuotas()
 	return s
-}
-
-// recovered counts what a cache has found in its file.
-type recovered struct {
-	Entries, Discarded, Files atomic.Uint64
-
-	Spaces Generations
 }
 
 // Bound returns the bytes that the cache may hold.
