@@ -182,13 +182,6 @@ func (b *Store) growIndex(n int) error {
 	return nil
 }
 
-// noteAppended counts n bytes that were appended to a ring. A chunk of them makes it sweep.
-func (b *Store) noteAppended(n int) {
-	if b.appended += n; b.appended > 1<<b.Shared.Shift {
-		b.sweep()
-	}
-}
-
 // sweep drops outdated stale slots, at a pace that reaches every group within an eighth of the
 // position space (I5). Records that were moved use up positions as new ones do.
 func (b *Store) sweep() {
