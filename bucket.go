@@ -26,7 +26,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     [7]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // The rules of the sequence lock.

@@ -195,8 +195,13 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	if b.Index.Growing() { // before the condition is checked: may lose the entry to equal hashes
 		b.MoveHomes()
 	}
-	if err := c.beginLocked(b, w); err != nil {
-		return 0, err
+	if w.uncounted || w.cond != always || w.Kind != record.Value || b.Closed {
+		if err := c.beginLocked(b, w); err != nil {
+			return 0, err
+		}
+	} else { // nearly always
+		b.Sets++
+		w.uncounted = true
 	}
 	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
 		return 0, errResized

@@ -129,7 +129,8 @@ func TestState_LargeRecordsProveThemselves(t *testing.T) {
 // The moves of a Set are bounded in number and in bytes.
 func TestWork_Bounds(t *testing.T) {
 	for _, set := range []int{0, 100, 1 << 20} {
-		for _, n := range []int{1, 100, 5000, SetWork(set, math.MaxInt).Bytes, SetWork(set, math.MaxInt).Bytes + 1} {
+		all := SetWork(set, math.MaxInt).Bytes
+		for _, n := range []int{1, 100, 5000, all, all + 1} {
 			s, w := State{Full: true}, SetWork(set, math.MaxInt)
 			moves := 0
 			for s.MainTail(MaxFreq, n, &w) == Reinsert {

@@ -64,7 +64,7 @@ func (b *Store) isCrowded() bool {
 // it is called before the condition of a write is checked.
 func (b *Store) MoveHomes() {
 	if b.Index.Growing() {
-		b.Index.Move(homesPerSet, b.windows(), b.displace)
+		b.Index.Move(homesPerSet, &b.windows, b.displace)
 	}
 }
 
@@ -164,7 +164,7 @@ func (b *Store) rebuildIndex(pages, rest []chunk.Ref) {
 	b.Index.Grow(pages)
 	b.pageDelta = 0
 	for _, e := range live {
-		if victim, forced := b.Index.Insert(e.slot, e.tag, b.windows()); forced {
+		if victim, forced := b.Index.Insert(e.slot, e.tag, &b.windows); forced {
 			b.displace(victim)
 		}
 	}
@@ -190,6 +190,6 @@ func (b *Store) sweep() {
 	b.appended = 0
 	if n := b.unswept >> per; n > 0 {
 		b.unswept -= n << per
-		b.Index.Sweep(int(n), b.windows())
+		b.Index.Sweep(int(n), &b.windows)
 	}
 }

@@ -48,6 +48,8 @@ type Store struct {
 	cold   *coldPart // Shared.noCold where there is none
 	policy policy.State
 
+	windows index.Windows // the live parts of the rings
+
 	Longest   int         // the longest record that the bucket takes, in bytes
 	mean      int32       // the mean size of a record, in bytes
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
@@ -116,18 +118,14 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	if s.Compression != nil && !large {
 		b.cold = newColdPart(s, number)
 	}
+	b.windows = index.Windows{
+		&b.Rings[policy.Small].Window, &b.Rings[policy.Main].Window,
+		&b.cold.queue.Window, &b.cold.store.Window,
+	}
 	if s.File != nil {
 		b.inFile(number)
 	}
 	b.shape(0)
-}
-
-// windows returns the live parts of the rings.
-func (b *Store) windows() index.Windows {
-	return index.Windows{
-		&b.Rings[policy.Small].Window, &b.Rings[policy.Main].Window,
-		&b.cold.queue.Window, &b.cold.store.Window,
-	}
 }
 
 // Ring returns a ring of the bucket. Readers call it without the lock, with the ring of a slot that
@@ -292,7 +290,7 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 func (b *Store) enter(f *Found, slot, h uint64) {
 	if f.dead || f.Ghost {
 		b.Index.Store(f.Place, slot)
-	} else if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
+	} else if victim, forced := b.Index.Insert(slot, index.Tag(h), &b.windows); forced {
 		b.displace(victim)
 	}
 }

@@ -43,8 +43,11 @@ func (w *Write) why() Reason {
 // Measure sets Times, which begin now, and Bytes.
 func (w *Write) Measure(s *Shared) {
 	w.Times = record.Times{}
-	d := record.Timeless
+	klen, vlen, d := len(w.Key), len(w.Value), record.Timeless
 	switch {
+	case w.Kind == record.Value && w.Expiry|w.Until == 0 && !s.Idles: // nearly all
+		w.Bytes = s.Form.HeaderSize(record.Value, klen, vlen, record.Timeless) + klen + vlen
+		return
 	case w.Kind == record.Internal:
 	case w.Kind&^record.Spaced == record.Negative:
 		if w.Expiry == 0 {
@@ -61,7 +64,6 @@ func (w *Write) Measure(s *Shared) {
 			Deadlines: d, Expiry: clock.Earlier(s.IdleEnd(w.Expiry), w.Until), Last: w.Expiry,
 		}
 	}
-	klen, vlen := len(w.Key), len(w.Value)
 	w.Bytes = s.Form.HeaderSize(w.Kind, klen, vlen, d) + klen + vlen
 }
 
