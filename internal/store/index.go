@@ -63,9 +63,7 @@ func (b *Store) isCrowded() bool {
 // MoveHomes does the index's share of a Set while it grows. It may lose entries of equal hashes, so
 // it is called before the condition of a write is checked.
 func (b *Store) MoveHomes() {
-	if b.Index.Growing() {
-		b.Index.Move(homesPerSet, &b.windows, b.displace)
-	}
+	b.Index.Move(homesPerSet, &b.windows, b.displace)
 }
 
 const (
