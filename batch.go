@@ -218,7 +218,7 @@ func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) 
 		var w write
 		w.Key, w.Value, w.Hash = k, vals[i], bl.hashes[i]
 		w.Kind, w.Reason, w.life = c.kind(), store.Replaced, l
-		if err := c.put(&w, "set"); err != nil && first == nil {
+		if err := c.put(c.space, &w, "set"); err != nil && first == nil {
 			at, first = i, err
 		}
 	}

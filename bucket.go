@@ -26,7 +26,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     [7]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // The rules of the sequence lock.
@@ -52,6 +52,9 @@ type bucket struct {
 // The race detector would report torn reads, so the functions that a reader calls are marked
 // norace; in a race build they are not inlined either.
 
+// bucket returns the small bucket for hash h.
+func (c *engine) bucket(h uint64) *bucket { return &c.buckets[h&c.mask] }
+
 // lock locks the bucket for writing. The load after the store prevents later stores from passing
 // it: nothing passes the load, and the load does not pass the store.
 func (b *bucket) lock() {
@@ -73,8 +76,15 @@ func (b *bucket) tryLock() bool {
 	return true
 }
 
-// unlock releases the lock.
-func (b *bucket) unlock() {
+// unlock releases the lock where nothing was removed.
+func (b *bucket) unlock() { b.unlockFor(nil) }
+
+// unlockFor releases the lock after a write, and hands the entries removed under it to the write.
+func (b *bucket) unlockFor(w *write) {
+	b.EndWrite()
+	if b.Removals != nil {
+		b.takeRemovalsLocked(w)
+	}
 	torn.Delay()
 	b.seq.Store(b.seq.Load() + 1)
 	b.mu.Unlock()
@@ -182,12 +192,6 @@ func (b *bucket) entryID(id, s uint64) memo.EntryID {
 
 // invalidateLocked invalidates the load of the key of a write, if there is one.
 func (b *bucket) invalidateLocked(w *write) {
-	if !b.calls.Empty() {
-		b.invalidateListed(w)
-	}
-}
-
-func (b *bucket) invalidateListed(w *write) {
 	if !w.Restored { // a value of a snapshot is older than that of a load
 		b.calls.Invalidate(b.calls.Find(w.Key))
 	}
@@ -235,16 +239,6 @@ func (b *bucket) close() {
 	defer b.unlock()
 	b.calls.InvalidateAll()
 	b.Close()
-}
-
-// unlockFor releases the bucket's lock after a write, and hands the entries removed under it to the
-// write.
-func (b *bucket) unlockFor(w *write) {
-	b.EndWrite()
-	if b.Removals != nil {
-		b.takeRemovalsLocked(w)
-	}
-	b.unlock()
 }
 
 func (b *bucket) takeRemovalsLocked(w *write) {

@@ -90,9 +90,6 @@ func (l *load) failed() bool {
 // loadCall is the load of a key in progress.
 type loadCall = singleflight.Call[load]
 
-// bucket returns the small bucket for hash h.
-func (c *engine) bucket(h uint64) *bucket { return &c.buckets[h&c.mask] }
-
 // largeBucket returns the large bucket for hash h.
 func (c *engine) largeBucket(h uint64) *bucket {
 	return &c.arena.buckets[h>>store.BucketBits&(store.LargeBuckets-1)]
@@ -219,11 +216,11 @@ func (c *Cache) writeOf(room, k, v []byte, why store.Reason) (w write) {
 
 // renewKey gives the key of a write, whose generation was forgotten, the present one. It reports
 // false if the namespace was dropped.
-func (c *Cache) renewKey(w *write) bool {
-	if c.space.dropped.Load() {
+func (c *engine) renewKey(in *space, w *write) bool {
+	if in.dropped.Load() {
 		return false
 	}
-	c.start(w.Key[:0])
+	binary.LittleEndian.PutUint64(w.Key, in.generation.Load())
 	w.Hash = c.shared.HashOf(w.Key, record.Spaced)
 	return true
 }

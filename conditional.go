@@ -33,7 +33,7 @@ func (c *Cache) setIfAbsent(
 	w := c.writeOf(room[:0], k, v, store.Replaced)
 	w.cond, w.reads, w.found, w.life = ifAbsent, true, dst, withTTL(ttl)
 	c.wrote(1)
-	err = c.put(&w, "ringcache: set")
+	err = c.put(c.space, &w, "ringcache: set")
 	there = err == errUnmet
 	stored, err = w.met(err)
 	return there, stored, err
@@ -48,7 +48,7 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	w := c.writeOf(room[:0], k, v, store.Replaced)
 	w.cond, w.keeps, w.reads = ifChanged, true, true
 	c.wrote(1)
-	return w.met(c.put(&w, "ringcache: set"))
+	return w.met(c.put(c.space, &w, "ringcache: set"))
 }
 
 // CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it stored new.
@@ -59,7 +59,7 @@ func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	w := c.writeOf(room[:0], k, new, store.Replaced)
 	w.cond, w.old, w.keeps, w.reads = ifEqual, old, true, true
 	c.wrote(1)
-	return w.met(c.put(&w, "ringcache: swap"))
+	return w.met(c.put(c.space, &w, "ringcache: swap"))
 }
 
 // met reports whether the write was made, given its error. A condition that does not hold is no
@@ -182,7 +182,7 @@ func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
 		}
 		return nil // removed, or absent because the cache is closed
 	}
-	return c.put(w, "ringcache: update")
+	return c.put(c.space, w, "ringcache: update")
 }
 
 // GetAndDel removes k, appends its value to dst, and returns the extended slice and true. If k is

@@ -3,7 +3,6 @@ package ringcache
 import (
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -17,20 +16,6 @@ import (
 // [Cache.DeleteExpired] reclaims it.
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
-}
-
-// setFor is Set of an entry with the given lifetime.
-func (c *Cache) setFor(k, v []byte, l lifetime) error {
-	var w write
-	if c.space == nil { // as in HasGet
-		w.Key, w.Hash = k, c.shared.Mix(xxhash.Sum64(k))
-	} else {
-		var room [stackKey]byte
-		w.Key, w.Hash = c.key(room[:0], k)
-		c.wrote(1)
-	}
-	w.Kind, w.Value, w.Reason, w.life = c.kind(), v, store.Replaced, l
-	return c.put(&w, "ringcache: set")
 }
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
@@ -90,7 +75,7 @@ func (c *Cache) rewrite(w *write) error {
 		return errUnmet
 	}
 	w.Value, w.old, w.cond, w.RewriteOnly = v, v, ifEqual, true
-	return c.put(w, "ringcache: touch")
+	return c.put(c.space, w, "ringcache: touch")
 }
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an

@@ -419,7 +419,7 @@ func (c *engine) storeResult(f *loadCall, kind record.Kind) {
 	if l.TTL != 0 {
 		w.life = withTTL(c.shared.Jittered(l.TTL))
 	}
-	if err := c.store(&w, "load"); err != nil {
+	if err := c.put(nil, &w, "load"); err != nil {
 		c.loads.dropped.Add(1)
 	}
 }

@@ -170,7 +170,7 @@ func (s *space) storeLocked(c *engine, w *write, g uint64) error {
 	binary.LittleEndian.PutUint64(s.value[:], g) // not in a local variable, which would be allocated
 	s.write(c, w)
 	w.Value = s.value[:]
-	return c.store(w, "set")
+	return c.put(nil, w, "set")
 }
 
 // storeGenerations stores the records of namespaces that are not in the file any more, as far as

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
@@ -102,59 +104,72 @@ var (
 	errNoRoom = errors.New("other buckets have the memory")
 )
 
-// put stores the record of a write: every value enters the cache here. verb names the call in
-// errors.
-func (c *Cache) put(w *write, verb string) error {
-	c.bucket(w.Hash).Index.Prefetch(w.Hash, 2)
-	for {
-		if err := c.store(w, verb); err != errForgotten {
-			return err
-		}
-		if !c.renewKey(w) {
-			return fmt.Errorf("%s entry: %w", verb, ErrDropped)
-		}
+// setFor is Set of an entry with the given lifetime.
+func (c *Cache) setFor(k, v []byte, l lifetime) error {
+	var w write
+	w.Key, w.Value, w.Reason, w.life = k, v, store.Replaced, l // first: the call then saves none
+	if c.space == nil {                                        // as in HasGet
+		w.Hash = c.shared.Mix(xxhash.Sum64(k))
+	} else {
+		var room [stackKey]byte
+		w.Key, w.Hash = c.key(room[:0], k)
+		w.Kind = record.Spaced
+		c.wrote(1)
 	}
+	return c.put(c.space, &w, "ringcache: set")
 }
 
-// store is put for a write whose key is final. It passes the entries removed for the record to
-// OnRemove. A fault in the caller's value leaves no lock held.
-func (c *engine) store(w *write, verb string) (err error) {
+// put stores the record of a write: every value enters the cache here, and the entries removed for
+// it are passed to OnRemove. in is the namespace that can renew the key, or nil; verb names the
+// call in errors. A fault in the caller's value leaves no lock held.
+func (c *engine) put(in *space, w *write, verb string) (err error) {
 	if c.options.OnRemove != nil {
 		defer c.notify(w)
 	}
-	w.Expiry = 0
-	if w.life.given || c.options.TTL != 0 {
-		w.Expiry, err = c.expiryOf(w.life)
+	for {
+		w.Expiry, err = 0, nil
+		if w.life.given || c.options.TTL != 0 {
+			w.Expiry, err = c.expiryOf(w.life)
+		}
+		if err == nil {
+			err = c.place(w)
+		} else {
+			err = c.refuse(w, err)
+		}
+		switch {
+		case err == nil || err == errUnmet:
+			return err
+		case err != errForgotten:
+			c.refusals.count(err)
+		case in != nil && c.renewKey(in, w):
+			continue
+		default:
+			err = ErrDropped
+		}
+		return fmt.Errorf("%s entry: %w", verb, err)
 	}
-	if err == nil {
-		err = c.place(w)
-	} else {
-		err = c.refuse(w, err)
-	}
-	if err == nil || err == errUnmet || err == errForgotten {
-		return err
-	}
-	c.refusals.count(err)
-	return fmt.Errorf("%s entry: %w", verb, err)
 }
 
 // place stores the record of a write whose deadlines are known, in a small bucket or a large one.
 func (c *engine) place(w *write) (err error) {
 	w.freed = false
-	for b, news := c.bucket(w.Hash), 0; ; {
-		w.Measure(c.shared)
-		large := c.shared.IsLarge(w.Bytes)
-		tooLong := len(w.Value) > c.shared.MaxValue() && (large || !w.Restored) // else it has room
-		if tooLong || len(w.Key) > record.MaxKey {
+	b, news := c.bucket(w.Hash), 0
+	for b.Index.Prefetch(w.Hash, 2); ; {
+		switch w.Measure(c.shared); {
+		case len(w.Key) > record.MaxKey:
 			return c.refuse(w, c.tooLarge(w))
-		}
-		if large {
+		case !c.shared.IsLarge(w.Bytes): // and so shorter than the longest value
+			news, err = c.setSmall(b, w)
+		case len(w.Value) > c.shared.MaxValue():
+			return c.refuse(w, c.tooLarge(w))
+		default:
 			if err := c.exceedsMemory(w.Bytes); err != nil {
 				return c.refuse(w, err)
 			}
 			err = c.setLarge(b, w)
-		} else {
-			news, err = c.setSmall(b, w)
+		}
+		if err == nil && news == 0 {
+			return nil
 		}
 		switch err {
 		case errResized:
@@ -177,9 +192,16 @@ func (c *engine) place(w *write) (err error) {
 func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	b.lock()
 	defer b.unlockFor(w)
-	b.MoveHomes() // before the condition is checked: may lose the entry to equal hashes
-	if err := c.beginLocked(b, w); err != nil {
-		return 0, err
+	if b.Index.Growing() { // before the condition is checked: may lose the entry to equal hashes
+		b.MoveHomes()
+	}
+	if w.uncounted || w.cond != always || w.Kind != record.Value || b.Closed {
+		if err := c.beginLocked(b, w); err != nil {
+			return 0, err
+		}
+	} else { // nearly always
+		b.Sets++
+		w.uncounted = true
 	}
 	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
 		return 0, errResized
@@ -187,7 +209,9 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	if c.shared.Arrivals.Held.Load() > 0 && !w.freed && b.IsShort(w.Bytes) {
 		return 0, errNoRoom
 	}
-	b.invalidateLocked(w)
+	if b.calls.ByKey != nil {
+		b.invalidateLocked(w)
+	}
 	if c.shared.LargeKeysOf(w.Hash).Load() != 0 {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}

@@ -34,7 +34,7 @@ type taken struct{ slot, tag uint64 }
 // Move moves the last n homes that are still in the old geometry, and prefetches the next n. All of
 // their entries are taken out before the first is put back, because the two geometries share groups
 // near the beginning of the table. Slots that are displaced are passed to lost.
-func (x *Index) Move(n int, w Windows, lost func(slot uint64)) {
+func (x *Index) Move(n int, w *Windows, lost func(slot uint64)) {
 	front := x.front.Load()
 	if front == 0 {
 		return

@@ -14,7 +14,7 @@ func TestIndex_LosesNothingWhileItGrows(t *testing.T) {
 	pool := newPool(t)
 	window := Window{Size: PosMask / 2, Mask: PosMask}
 	// All that was set is live.
-	w := Windows{&window, &window, &empty, &empty}
+	w := &Windows{&window, &window, &empty, &empty}
 	lost, inserts := 0, uint64(0)
 	for seed := range uint64(120) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

@@ -192,22 +192,22 @@ func (x *Index) addOverflow(p Path, at uint32, h uint64, by int) {
 // Insert puts slot, with its tag, where a search will find it: in the first empty or stale place on
 // its path, or, if probeGroups groups are full of live slots, in place of a live one, which it
 // returns.
-func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool) {
+func (x *Index) Insert(slot, tag uint64, w *Windows) (victim uint64, forced bool) {
 	path := x.Geometry(slot).Path(slot)
 	p := path
 	g := x.Group(p.At)
-	free := g.free(&w)
+	free := g.free(w)
 	for free == 0 && p.Left > 0 {
 		p.Next()
 		g = x.Group(p.At)
-		free = g.free(&w)
+		free = g.free(w)
 	}
 	i := FirstSlot(free)
 	if forced = free == 0; forced {
 		// Entries with equal hashes evict only each other.
 		p = path
 		g = x.Group(p.At)
-		i = g.oldest(&w)
+		i = g.oldest(w)
 		victim = g.Slots[i].Load()
 	}
 	if g.ctrl&(tagUsed<<(8*i&63)) != 0 {
@@ -221,7 +221,7 @@ func (x *Index) Insert(slot, tag uint64, w Windows) (victim uint64, forced bool)
 
 // Sweep examines the next n groups and drops slots that have been stale for so long that their
 // position may come round again: half of the position space was written since (I5).
-func (x *Index) Sweep(n int, w Windows) {
+func (x *Index) Sweep(n int, w *Windows) {
 	for range min(n, x.Groups()) {
 		g := x.Group(x.sweepAt)
 		for used := g.ctrl & tagHighs; used != 0; used &= used - 1 {
@@ -249,7 +249,7 @@ func (x *Index) Each(fn func(slot, tag uint64)) {
 // TakeHome appends the live slots whose hashes, of HashBits bits, lie between at and the end of
 // at's home, and returns that end. A path may visit a group twice, so a slot may be appended twice,
 // with different frequencies if a reader raised it in between.
-func (x *Index) TakeHome(slots []uint64, at uint64, w Windows) ([]uint64, uint64) {
+func (x *Index) TakeHome(slots []uint64, at uint64, w *Windows) ([]uint64, uint64) {
 	h := at << hashAt
 	in := x.Geometry(h)
 	end := in.start(in.Home(h) + 1) // the same geometry for all of them (I6)

@@ -58,8 +58,8 @@ func newModel(t *testing.T, seed uint64) *model {
 	return m
 }
 
-func (m *model) windows() Windows {
-	return Windows{&m.rings[0], &m.rings[1], &empty, &empty}
+func (m *model) windows() *Windows {
+	return &Windows{&m.rings[0], &m.rings[1], &empty, &empty}
 }
 
 // hash draws a hash; one in four is of a few that are all alike.

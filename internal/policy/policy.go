@@ -63,9 +63,9 @@ type Work struct {
 // IsDone reports whether no work is left.
 func (w *Work) IsDone() bool { return w.Records <= 0 || w.Bytes <= 0 }
 
-// SetWork returns the work that the Set of a record of n bytes may do. It bounds the time for which
-// the lock is held, and is more than most Sets need.
-func SetWork(n int) Work { return Work{Records: 64, Bytes: max(64<<10, 16*n)} }
+// SetWork returns the work that the Set of a record of n bytes may do, at most that many bytes. It
+// bounds the time for which the lock is held, and is more than most Sets need.
+func SetWork(n, most int) Work { return Work{Records: 64, Bytes: min(max(64<<10, 16*n), most)} }
 
 // Spend takes one record of n bytes from the budget and reports whether there
 // was enough.

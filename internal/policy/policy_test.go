@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,9 +64,9 @@ func TestState_Tails(t *testing.T) {
 		{"cold, main is being filled", State{}, 0, Promote, Drop},
 		{"FIFO", State{Kind: FIFO, Full: true}, MaxFreq, Promote, Drop},
 	} {
-		w := SetWork(100)
+		w := SetWork(100, math.MaxInt)
 		assert.Equal(t, c.small, c.s.SmallTail(c.freq, 100, &w), "%s: at small's tail", c.name)
-		w = SetWork(100)
+		w = SetWork(100, math.MaxInt)
 		assert.Equal(t, c.main, c.s.MainTail(c.freq, 100, &w), "%s: at main's tail", c.name)
 	}
 }
@@ -75,7 +76,7 @@ func TestState_Tails(t *testing.T) {
 func TestState_WhatComesToMain(t *testing.T) {
 	s := State{Full: true, lessons: Lessons{Twice: true}}
 	promoted := func(freq int) bool {
-		w := SetWork(100)
+		w := SetWork(100, math.MaxInt)
 		return s.SmallTail(freq, 100, &w) == Promote
 	}
 	n := 0
@@ -118,7 +119,7 @@ func TestState_LargeRecordsProveThemselves(t *testing.T) {
 	s := State{Full: true, mean: 100}
 	for n, reads := range map[int]int{1: 1, 200: 1, 201: 2, 400: 2, 401: 3, 10_000: 3} {
 		for freq := range MaxFreq + 1 {
-			w := SetWork(n)
+			w := SetWork(n, math.MaxInt)
 			promoted := s.SmallTail(freq, n, &w) == Promote
 			assert.Equal(t, freq >= reads, promoted, "%d bytes read %d times", n, freq)
 		}
@@ -128,8 +129,9 @@ func TestState_LargeRecordsProveThemselves(t *testing.T) {
 // The moves of a Set are bounded in number and in bytes.
 func TestWork_Bounds(t *testing.T) {
 	for _, set := range []int{0, 100, 1 << 20} {
-		for _, n := range []int{1, 100, 5000, SetWork(set).Bytes, SetWork(set).Bytes + 1} {
-			s, w := State{Full: true}, SetWork(set)
+		all := SetWork(set, math.MaxInt).Bytes
+		for _, n := range []int{1, 100, 5000, all, all + 1} {
+			s, w := State{Full: true}, SetWork(set, math.MaxInt)
 			moves := 0
 			for s.MainTail(MaxFreq, n, &w) == Reinsert {
 				moves++

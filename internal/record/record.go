@@ -149,15 +149,10 @@ func (h Header) LastAt() int { return h.Size - ExpirySize }
 // lengths and room for d deadlines.
 func (f Form) HeaderSize(k Kind, klen, vlen int, d Deadlines) int {
 	size := LongHeader
-	if isShort(k, klen, vlen, d) {
+	if k&^Spaced == Value && klen <= maxShortKey && vlen <= maxShortValue>>d && d <= Timed {
 		size = ShortHeader
 	}
 	return size + int(f) + int(d)*ExpirySize
-}
-
-// isShort reports whether a header is a short one.
-func isShort(k Kind, klen, vlen int, d Deadlines) bool {
-	return k&^Spaced == Value && klen <= maxShortKey && vlen <= maxShortValue>>d && d <= Timed
 }
 
 // Put encodes the header of a live record into buf and returns the used part of buf. It leaves room
@@ -165,7 +160,7 @@ func isShort(k Kind, klen, vlen int, d Deadlines) bool {
 func (f Form) Put(buf *[MaxHeader]byte, k Kind, klen, vlen int, t Times) []byte {
 	n := f.HeaderSize(k, klen, vlen, t.Deadlines)
 	switch {
-	case !isShort(k, klen, vlen, t.Deadlines):
+	case n >= LongHeader+int(f)+int(t.Deadlines)*ExpirySize:
 		buf[0] = longBit | byte(k&Spaced)>>spacedShift | byte(k&kindMask)<<kindShift | byte(t.Deadlines)
 		binary.LittleEndian.PutUint16(buf[1:], uint16(klen))
 		binary.LittleEndian.PutUint32(buf[3:], uint32(vlen))

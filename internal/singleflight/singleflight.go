@@ -53,23 +53,20 @@ type Call[T any] struct {
 // List is the calls of one owner, whose lock guards it. The zero value is empty. Operations take
 // constant time, because a batch may list thousands of calls.
 type List[T any] struct {
-	byKey map[string]*Call[T] // nil if there are none
+	ByKey map[string]*Call[T] // nil if there are none
 }
 
-// Empty reports whether there is no call.
-func (l *List[T]) Empty() bool { return l.byKey == nil }
-
 // Find returns the listed call of a key, which others may join, or nil if there is none.
-func (l *List[T]) Find(key []byte) *Call[T] { return l.byKey[string(key)] }
+func (l *List[T]) Find(key []byte) *Call[T] { return l.ByKey[string(key)] }
 
 // Add lists a new call of a group.
 func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
 	g.wanted.Add(1)
-	if l.byKey == nil {
-		l.byKey = make(map[string]*Call[T])
+	if l.ByKey == nil {
+		l.ByKey = make(map[string]*Call[T])
 	}
 	c := &Call[T]{Key: key, Hash: hash, Group: g, Done: make(chan struct{}), Listed: true}
-	l.byKey[string(key)] = c
+	l.ByKey[string(key)] = c
 	return c
 }
 
@@ -80,8 +77,8 @@ func (l *List[T]) Invalidate(c *Call[T]) {
 		return
 	}
 	c.Listed = false
-	if delete(l.byKey, string(c.Key)); len(l.byKey) == 0 {
-		l.byKey = nil // also releases the memory of a long list
+	if delete(l.ByKey, string(c.Key)); len(l.ByKey) == 0 {
+		l.ByKey = nil // also releases the memory of a long list
 	}
 	if c.Waiters == 0 {
 		c.release()
@@ -98,8 +95,8 @@ func (c *Call[T]) release() {
 
 // InvalidateAll removes all calls from the list.
 func (l *List[T]) InvalidateAll() {
-	for !l.Empty() {
-		for _, c := range l.byKey {
+	for l.ByKey != nil {
+		for _, c := range l.ByKey {
 			l.Invalidate(c)
 		}
 	}

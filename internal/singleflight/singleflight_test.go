@@ -27,7 +27,7 @@ func isDone(c *Call[int]) bool {
 func TestList_FindsByKey(t *testing.T) {
 	var l List[int]
 	var n int
-	require.True(t, l.Empty())
+	require.Nil(t, l.ByKey)
 	a, b := add(&l, "a", 1, &n), add(&l, "b", 1, &n)
 	require.Same(t, a, l.Find([]byte("a")))
 	require.Same(t, b, l.Find([]byte("b")))
@@ -80,7 +80,7 @@ func TestList_InvalidateAll(t *testing.T) {
 	require.Equal(t, 1, n, "what was invalidated before, and is left now")
 	calls[2].Refresh, calls[2].Waiters = true, 0
 	l.InvalidateAll()
-	require.True(t, l.Empty())
+	require.Nil(t, l.ByKey)
 	require.Equal(t, 2, n, "the refresh that nobody waits for")
 	require.False(t, isDone(calls[0]))
 }

@@ -147,23 +147,6 @@ func (b *Store) DeleteStep(first bool) (dropped int, done bool) {
 	return dropped, !e.walking
 }
 
-// Lookup is findCounting, but reports false for a record that has expired or is a negative entry.
-func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
-	return b.findCounting(f, k, h) && f.Kind.Base() != record.Negative && !b.Shared.Expired(f.Expiry)
-}
-
-// Holds is findCounting that removes an entry that has expired. The entry may be a negative one.
-func (b *Store) Holds(w *Write, f *Found) bool {
-	if !b.findCounting(f, w.Key, w.Hash) {
-		return false
-	}
-	if f.Expiry != 0 && b.Shared.Expired(f.Expiry) {
-		b.remove(f, w.Hash, Expired) // no ghost is left
-		return false
-	}
-	return true
-}
-
 // Touch gives the record of the key the deadlines of the write, and reports whether the key is
 // there. It changes nothing, and done is false, if the record has no room for them.
 func (b *Store) Touch(w *Write) (there, done bool) {

@@ -28,7 +28,7 @@ func (b *Store) SoonestExpiry() uint32     { return b.expirer.soonest }
 func (b *Store) Sought() uint32            { return b.sought[0].Load() + b.sought[1].Load() }
 func (b *Store) StartIndex(size int) error { return b.startIndex(size) }
 func (b *Store) WaitsForPages() bool       { return b.pageDelta > 0 }
-func (b *Store) Windows() index.Windows    { return b.windows() }
+func (b *Store) Windows() *index.Windows   { return &b.windows }
 
 // SwapQuota sets the bytes that each small bucket may hold.
 func (s *Shared) SwapQuota(n int64) (old int64) { return s.quota.Swap(n) }

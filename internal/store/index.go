@@ -63,9 +63,7 @@ func (b *Store) isCrowded() bool {
 // MoveHomes does the index's share of a Set while it grows. It may lose entries of equal hashes, so
 // it is called before the condition of a write is checked.
 func (b *Store) MoveHomes() {
-	if b.Index.Growing() {
-		b.Index.Move(homesPerSet, b.windows(), b.displace)
-	}
+	b.Index.Move(homesPerSet, &b.windows, b.displace)
 }
 
 const (
@@ -164,7 +162,7 @@ func (b *Store) rebuildIndex(pages, rest []chunk.Ref) {
 	b.Index.Grow(pages)
 	b.pageDelta = 0
 	for _, e := range live {
-		if victim, forced := b.Index.Insert(e.slot, e.tag, b.windows()); forced {
+		if victim, forced := b.Index.Insert(e.slot, e.tag, &b.windows); forced {
 			b.displace(victim)
 		}
 	}
@@ -182,13 +180,6 @@ func (b *Store) growIndex(n int) error {
 	return nil
 }
 
-// noteAppended counts n bytes that were appended to a ring. A chunk of them makes it sweep.
-func (b *Store) noteAppended(n int) {
-	if b.appended += n; b.appended > 1<<b.Shared.Shift {
-		b.sweep()
-	}
-}
-
 // sweep drops outdated stale slots, at a pace that reaches every group within an eighth of the
 // position space (I5). Records that were moved use up positions as new ones do.
 func (b *Store) sweep() {
@@ -197,6 +188,6 @@ func (b *Store) sweep() {
 	b.appended = 0
 	if n := b.unswept >> per; n > 0 {
 		b.unswept -= n << per
-		b.Index.Sweep(int(n), b.windows())
+		b.Index.Sweep(int(n), &b.windows)
 	}
 }

@@ -6,30 +6,6 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 )
 
-// Arrived counts a record of n bytes that was stored. Whenever these records add up to a chunk, and
-// after each large one, the bucket learns from what it holds. A small bucket then counts them in
-// Shared, and Arrived returns their bytes; otherwise 0.
-func (b *Store) Arrived(n int) (news int) {
-	b.inflow.Records++
-	if b.inflow.Bytes += n; b.inflow.Bytes >= b.learnAt {
-		return b.takeInflow()
-	}
-	return 0 // inlined into each Set
-}
-
-// takeInflow is the rare part of Arrived.
-//
-//go:noinline
-func (b *Store) takeInflow() (news int) {
-	b.learn()
-	if !b.Large { // the records of large buckets are counted elsewhere
-		b.Shared.CountArrival(b.inflow, false)
-		news = b.inflow.Bytes
-	}
-	b.inflow = Arrival{}
-	return news
-}
-
 // learn measures the mean size of records, passes the bucket's evidence to the learner, and adopts
 // what all buckets have learned. It does not wait for the learner's lock.
 func (b *Store) learn() {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"math"
+
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ring"
 )
@@ -197,7 +199,7 @@ func (b *Store) Demand(n int) int {
 	if _, worth := b.deadest(); worth && b.deadBytes() >= 2*need {
 		return pages
 	}
-	grow := min(b.quota()-b.held(), 2*need+policy.SetWork(n).Bytes)
+	grow := min(b.quota()-b.held(), 2*need+policy.SetWork(n, math.MaxInt).Bytes)
 	for i := range b.Rings {
 		// Whatever the quota, this record has to fit into either ring.
 		grow = max(grow, need-b.Rings[i].Held()*size)

@@ -31,9 +31,6 @@ func (s *Shared) IsForgotten(w *Write) bool {
 // entries returns the number of entries, without the cache's own records.
 func (b *Store) entries() int { return b.live() - int(b.internals) }
 
-// hasForgotten reports whether there may be entries of a forgotten generation.
-func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Forgotten.Load() }
-
 // generationAt returns the generation of the record at pos, if it has one.
 func (b *Store) generationAt(r *ring.Ring, pos uint64, hd record.Header) (g uint64, ok bool) {
 	if hd.Kind&record.Spaced == 0 || hd.Kind == record.Internal {
@@ -51,13 +48,11 @@ func (b *Store) wordAt(r *ring.Ring, pos uint64) uint64 {
 	return 0 // the record is damaged
 }
 
-// countKind counts records of a kind, without their generations.
+// countKind counts spaced records of a kind, without their generations.
 func (b *Store) countKind(k record.Kind, n int32) {
-	if k&record.Spaced != 0 {
-		b.spaced += n
-		if k == record.Internal {
-			b.internals += n
-		}
+	b.spaced += n
+	if k == record.Internal {
+		b.internals += n
 	}
 }
 

@@ -232,8 +232,27 @@ func (f *Found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 // findCounting is Find under the lock, followed by CountOddities.
 func (b *Store) findCounting(f *Found, k []byte, h uint64) bool {
 	ok := b.Find(f, k, h)
-	b.CountOddities(f)
+	if f.collisions|f.corruptions != 0 {
+		b.CountOddities(f)
+	}
 	return ok
+}
+
+// Lookup is findCounting, but reports false for a record that has expired or is a negative entry.
+func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
+	return b.findCounting(f, k, h) && f.Kind.Base() != record.Negative && !b.Shared.Expired(f.Expiry)
+}
+
+// Holds is findCounting that removes an entry that has expired. The entry may be a negative one.
+func (b *Store) Holds(w *Write, f *Found) bool {
+	if !b.findCounting(f, w.Key, w.Hash) {
+		return false
+	}
+	if f.Expiry != 0 && b.Shared.Expired(f.Expiry) {
+		b.remove(f, w.Hash, Expired) // no ghost is left
+		return false
+	}
+	return true
 }
 
 // CountOddities adds the collisions and corruptions that Find has met to the counters. Readers call

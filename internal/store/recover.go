@@ -150,7 +150,9 @@ func (b *Store) recoverRecord(
 		return key
 	}
 	r.Count(1, hd.Total(), hd.Deadlines != record.Timeless)
-	b.countKind(hd.Kind, 1)
+	if hd.Kind&record.Spaced != 0 {
+		b.countKind(hd.Kind, 1)
+	}
 	if g, ok := b.generationAt(r, pos, hd); ok {
 		u := b.Shared.Generations.Enter(g)
 		u.Entries.Add(1)
@@ -253,7 +255,7 @@ func (b *Store) emptySmall() {
 		case !there:
 			b.dropTail(policy.Small, &b.Rings[policy.Small], &hd)
 		default:
-			work := b.setWork(hd.Total())
+			work := policy.SetWork(hd.Total(), b.Shared.mostMoved)
 			b.promote(p, &hd, &work)
 		}
 	}

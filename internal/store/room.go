@@ -48,13 +48,6 @@ func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
 	return bytes < uint64(step) && (w.Records > 0 || b.policy.Full)
 }
 
-// setWork returns the moves that the policy may make for the Set of a record of n bytes.
-func (b *Store) setWork(n int) policy.Work {
-	w := policy.SetWork(n)
-	w.Bytes = min(w.Bytes, b.Shared.mostMoved)
-	return w
-}
-
 const (
 	// Compaction begins a little before a ring is full, when room for 1/aheadShare of what the
 	// bucket holds is left, so that dead records behind many live ones are reached in time. A Set
@@ -107,7 +100,8 @@ func (b *Store) passFor(to policy.Ring, n, most int) {
 		return
 	}
 	b.reserved = reservation{to, held}
-	for work := b.setWork(n); most > 0 && r.Size > 0 && r.Size+uint64(n) > room; most-- {
+	work := policy.SetWork(n, b.Shared.mostMoved)
+	for ; most > 0 && r.Size > 0 && r.Size+uint64(n) > room; most-- {
 		b.passTail(to, &work)
 	}
 	b.reserved = reservation{}
@@ -167,7 +161,7 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		limit = max(min(limit, b.withinReach(r)), need)
 	}
 	b.reserved = reservation{to, limit}
-	work := b.setWork(n)
+	work := policy.SetWork(n, b.Shared.mostMoved)
 	b.makeRoom(to, n, limit, &work)
 	b.reserved = reservation{}
 	return limit
@@ -190,7 +184,7 @@ func (b *Store) makeRoom(in policy.Ring, n, limit int, w *policy.Work) {
 // holds above its own limit bit by bit.
 func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need int) {
 	g, keep := &b.Rings[giver], l.of(giver)
-	from, work := g.Size, b.setWork(need<<b.Shared.Shift)
+	from, work := g.Size, policy.SetWork(need<<b.Shared.Shift, b.Shared.mostMoved)
 	b.vacate(&work, func() (policy.Ring, bool) {
 		reach := b.withinReach(r)
 		must := reach < need
@@ -273,7 +267,7 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 // than keep. Each ring gives up what it holds above its part. It returns the bytes that are missing
 // after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
-	from, work := b.held(), b.setWork(n)
+	from, work := b.held(), policy.SetWork(n, b.Shared.mostMoved)
 	least := max(keep, from-n)
 	if !b.squeeze(n, func() bool { return b.held() <= least }) {
 		return b.held() - least
@@ -387,7 +381,7 @@ func (b *Store) pagesWithin(quota int) int {
 // shed compacts, then evicts until the rings hold no more than total chunks together, or the work
 // of a step is done. It reports whether the former is true. Up to moves bytes in all are moved.
 func (b *Store) shed(total int, moves *int) (done bool) {
-	work := b.setWork(0)
+	work := policy.SetWork(0, b.Shared.mostMoved)
 	work.Records = StepRecords
 	work.Bytes = min(*moves, max(work.Bytes, b.Longest), b.Shared.mostMoved)
 	budget, from := work.Bytes, b.size()

@@ -259,8 +259,8 @@ func (s *Shared) updateSparse(records, bytes int64) {
 // the small buckets' quota: large records would lower that quota, and so make even more records
 // large.
 func (s *Shared) IsLarge(n int) bool {
-	full := int(s.full.Load())
-	return n > full/sparseShare && (n > full/largeShare || s.Arrivals.sparse.Load())
+	full := uint(s.full.Load()) // unsigned, which is divided by a shift
+	return uint(n) > full/sparseShare && (uint(n) > full/largeShare || s.Arrivals.sparse.Load())
 }
 
 // LargeIsOver reports whether the large buckets exceed their target by so much that they must give

@@ -48,6 +48,8 @@ type Store struct {
 	cold   *coldPart // Shared.noCold where there is none
 	policy policy.State
 
+	windows index.Windows // the live parts of the rings
+
 	Longest   int         // the longest record that the bucket takes, in bytes
 	mean      int32       // the mean size of a record, in bytes
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
@@ -116,18 +118,14 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	if s.Compression != nil && !large {
 		b.cold = newColdPart(s, number)
 	}
+	b.windows = index.Windows{
+		&b.Rings[policy.Small].Window, &b.Rings[policy.Main].Window,
+		&b.cold.queue.Window, &b.cold.store.Window,
+	}
 	if s.File != nil {
 		b.inFile(number)
 	}
 	b.shape(0)
-}
-
-// windows returns the live parts of the rings.
-func (b *Store) windows() index.Windows {
-	return index.Windows{
-		&b.Rings[policy.Small].Window, &b.Rings[policy.Main].Window,
-		&b.cold.queue.Window, &b.cold.store.Window,
-	}
 }
 
 // Ring returns a ring of the bucket. Readers call it without the lock, with the ring of a slot that
@@ -179,14 +177,12 @@ func (b *Store) Set(w *Write) error {
 	return b.insert(&f, there, w)
 }
 
-// unsure is a slot whose record is being replaced by bytes of the caller, whose memory may fault.
+// unsure is a slot whose record is being replaced by bytes of the caller, whose memory may fault:
+// while it is on, the record is not to be relied on.
 type unsure struct {
 	on         bool
 	slot, hash uint64
 }
-
-// begin notes that the record of slot s is not to be relied on from now on.
-func (b *Store) begin(s, h uint64) { b.unsure = unsure{true, s, h} }
 
 // EndWrite must be called before the lock is released after a Set. After a panic, it removes what
 // the Set has left.
@@ -220,7 +216,7 @@ func (b *Store) insert(f *Found, replace bool, w *Write) error {
 		f.dead = true
 	}
 	if f.dead {
-		b.begin(f.Slot, w.Hash)
+		b.unsure = unsure{true, f.Slot, w.Hash}
 	}
 	if b.hasTTL || b.hasForgotten() {
 		b.known = hintUnknown // what has expired makes room first
@@ -238,7 +234,9 @@ func (b *Store) insert(f *Found, replace bool, w *Write) error {
 	}
 	torn.Delay()
 	b.putSlot(f, replace, w, to, pos)
-	b.noteAppended(w.Bytes)
+	if b.appended += w.Bytes; b.appended > 1<<b.Shared.Shift {
+		b.sweep()
+	}
 	b.tendIndex()
 	if b.known == hintUnknown {
 		b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
@@ -292,7 +290,7 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 func (b *Store) enter(f *Found, slot, h uint64) {
 	if f.dead || f.Ghost {
 		b.Index.Store(f.Place, slot)
-	} else if victim, forced := b.Index.Insert(slot, index.Tag(h), b.windows()); forced {
+	} else if victim, forced := b.Index.Insert(slot, index.Tag(h), &b.windows); forced {
 		b.displace(victim)
 	}
 }
@@ -357,7 +355,9 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd *record.Header, h uint64) {
 // gone: those of namespaces.
 func (b *Store) uncountGone(r *ring.Ring, hd *record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
-	b.countKind(hd.Kind, -1)
+	if hd.Kind&record.Spaced != 0 {
+		b.countKind(hd.Kind, -1)
+	}
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(-1)
 	}
@@ -422,6 +422,9 @@ func (b *Store) Sizes() Sizes {
 		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
 	}
 }
+
+// hasForgotten reports whether there may be entries of a forgotten generation.
+func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.Forgotten.Load() }
 
 // live returns the number of live records.
 func (b *Store) live() int {

@@ -166,7 +166,7 @@ func (b *Store) nextSlots(slots []uint64, at uint64) (_ []uint64, end uint64) {
 	end = at
 	for n := 0; end < HashesEnd && n < stepHomes && len(slots) < StepRecords; n++ {
 		from := len(slots)
-		slots, end = b.Index.TakeHome(slots, end, b.windows())
+		slots, end = b.Index.TakeHome(slots, end, &b.windows)
 		slices.Sort(slots[from:]) // by hash, with which a slot begins; homes are in that order
 	}
 	sameEntry := func(a, b uint64) bool { return index.Location(a) == index.Location(b) }

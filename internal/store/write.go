@@ -43,25 +43,27 @@ func (w *Write) why() Reason {
 // Measure sets Times, which begin now, and Bytes.
 func (w *Write) Measure(s *Shared) {
 	w.Times = record.Times{}
+	klen, vlen, d := len(w.Key), len(w.Value), record.Timeless
 	switch {
+	case w.Kind == record.Value && w.Expiry|w.Until == 0 && !s.Idles: // nearly all
+		w.Bytes = s.Form.HeaderSize(record.Value, klen, vlen, record.Timeless) + klen + vlen
+		return
 	case w.Kind == record.Internal:
 	case w.Kind&^record.Spaced == record.Negative:
 		if w.Expiry == 0 {
 			w.Expiry = math.MaxUint32 // the last possible one: it always has one
 		}
-		w.Times.Deadlines = record.Timed
+		d = record.Timed
 	case s.Idles:
-		// Room for two, whatever there are, so that any deadlines can be set in place.
-		w.Times.Deadlines = record.Idle
-	case w.Expiry != 0 || w.Until != 0:
-		w.Times.Deadlines = record.Timed
+		d = record.Idle // room for two, whatever there are, so that any can be set in place
+	case w.Expiry|w.Until != 0:
+		d = record.Timed
 	}
-	d := w.Times.Deadlines
 	if d != record.Timeless {
-		w.Times.Expiry = clock.Earlier(s.IdleEnd(w.Expiry), w.Until)
-		w.Times.Last = w.Expiry
+		w.Times = record.Times{
+			Deadlines: d, Expiry: clock.Earlier(s.IdleEnd(w.Expiry), w.Until), Last: w.Expiry,
+		}
 	}
-	klen, vlen := len(w.Key), len(w.Value)
 	w.Bytes = s.Form.HeaderSize(w.Kind, klen, vlen, d) + klen + vlen
 }
 
@@ -75,7 +77,7 @@ func (w *Write) Measure(s *Shared) {
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
 	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Expiry != 0) || w.Until != 0 ||
-		w.Kind.Base() != record.Value || b.Shared.Notifies || b.Shared.Idles {
+		w.Kind&^record.Spaced != record.Value || b.Shared.Notifies || b.Shared.Idles {
 		return false
 	}
 	if expiry != 0 {
@@ -88,11 +90,13 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 		b.noteExpiry(w.Expiry)
 	}
 	b.Plain++
-	b.begin(s, w.Hash)
+	b.unsure = unsure{true, s, w.Hash}
 	torn.Delay()
 	copy(value, w.Value)
 	b.unsure.on = false
-	b.Ring(index.Ring(s)).WriteSum(index.Pos(s))
+	if b.Form != record.Plain {
+		b.Ring(index.Ring(s)).WriteSum(index.Pos(s))
+	}
 	return true
 }
 
@@ -119,7 +123,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 		f.ValueLen, f.Rec = len(w.Value), nil
 	}
 	b.Rewrites++
-	b.begin(f.Slot, w.Hash)
+	b.unsure = unsure{true, f.Slot, w.Hash}
 	torn.Delay()
 	if f.Rec != nil {
 		copy(f.Rec[f.Size+f.KeyLen:], w.Value)
@@ -153,4 +157,28 @@ func (b *Store) isWalked(f *Found, room int) bool {
 	e := &b.expirer
 	return b.sweeps > 0 ||
 		e.walking && b.Ring(e.ring) == f.Ring && e.at-f.Ring.Since(f.Pos) < uint64(room)
+}
+
+// Arrived counts a record of n bytes that was stored. Whenever these records add up to a chunk, and
+// after each large one, the bucket learns from what it holds. A small bucket then counts them in
+// Shared, and Arrived returns their bytes; otherwise 0.
+func (b *Store) Arrived(n int) (news int) {
+	b.inflow.Records++
+	if b.inflow.Bytes += n; b.inflow.Bytes >= b.learnAt {
+		return b.takeInflow()
+	}
+	return 0 // inlined into each Set
+}
+
+// takeInflow is the rare part of Arrived.
+//
+//go:noinline
+func (b *Store) takeInflow() (news int) {
+	b.learn()
+	if !b.Large { // the records of large buckets are counted elsewhere
+		b.Shared.CountArrival(b.inflow, false)
+		news = b.inflow.Bytes
+	}
+	b.inflow = Arrival{}
+	return news
 }
