@@ -14,8 +14,8 @@ import (
 // Ref refers to a block of a snapshot.
 type Ref struct {
 	BlockHeader
-	At   int64   // offset of its header
-	Skip float64 // fraction of each run whose unread records Each leaves out
+	At   int64 // offset of its header
+	Skip bool  // Each leaves out the records that were not read
 }
 
 // Contents are a snapshot that is being read.

@@ -103,7 +103,7 @@ func (s *Saver) Run(workers int) error {
 	case s.err != nil && !cut:
 		return s.err
 	}
-	end := End{Blocks: s.blocks.Load(), Records: s.records.Load(), Partial: cut}
+	end := End{Blocks: s.blocks.Load(), Records: s.records.Load()}
 	if err := s.put(end.Append(nil, &s.Header)); err != nil {
 		return err
 	}

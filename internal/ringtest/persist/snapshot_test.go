@@ -428,7 +428,7 @@ func TestSnapshot_LongRecordIsPackedInBetween(t *testing.T) {
 		p.Fill(t)
 		ringtest.CompressAll(p.Cache)
 	}
-	v := ringtest.Text(1, chunk.MaxSize) // as long as one that is copied in parts
+	v := ringtest.Text(1, chunk.MaxSize+1) // as long as one that is copied in parts
 	require.NoError(t, p.Set(ringtest.PackedKey, v))
 	p.Queue(t, ringtest.PackedKey)
 	var b bytes.Buffer
