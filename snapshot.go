@@ -99,11 +99,11 @@ func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	}
 	s := c.newSaving(context.Background())
 	defer s.end()
-	s.Stream = w
+	s.To = w
 	if err := s.Run(1); err != nil {
-		return s.Written.Load(), fmt.Errorf("ringcache: write snapshot: %w", err)
+		return s.Written, fmt.Errorf("ringcache: write snapshot: %w", err)
 	}
-	return s.Written.Load(), nil
+	return s.Written, nil
 }
 
 // saving is a save of the cache.

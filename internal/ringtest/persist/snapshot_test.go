@@ -288,7 +288,7 @@ func TestSnapshot_ClockSetBack(t *testing.T) {
 	defer end()
 	s.Header.Saved = time.Now().Add(100 * time.Hour) // the wall clock when it was saved
 	var b bytes.Buffer
-	s.Stream = &b
+	s.To = &b
 	require.NoError(t, s.Run(1))
 	d := ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes))
 	_, err := d.ReadSnapshot(&b)
@@ -439,7 +439,7 @@ func TestSnapshot_LongRecordIsPackedInBetween(t *testing.T) {
 		packed = kind == record.Packed
 	})
 	defer end()
-	s.Stream = &b
+	s.To = &b
 	require.NoError(t, s.Run(1))
 	require.True(t, packed, "the test proves nothing")
 	e := entriesOf(t, b.Bytes())[string(ringtest.PackedKey)]

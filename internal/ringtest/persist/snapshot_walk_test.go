@@ -31,7 +31,7 @@ func TestSnapshot_WalkIsNotInsideARecord(t *testing.T) {
 	s, end := testhook.Saver(t.Context(), c, nil)
 	defer end()
 	var b bytes.Buffer
-	s.Stream = &b
+	s.To = &b
 	grown := 0
 	walker := s.Walker
 	s.Walker = func(w *snapshot.Worker) snapshot.Step {
@@ -129,7 +129,7 @@ func TestSnapshot_LaterRecordIsLoaded(t *testing.T) {
 	s, end := testhook.Saver(t.Context(), c, nil)
 	defer end()
 	var b bytes.Buffer
-	s.Stream = &b
+	s.To = &b
 	walker := s.Walker
 	s.Walker = func(w *snapshot.Worker) snapshot.Step {
 		step := walker(w)
