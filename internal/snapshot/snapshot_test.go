@@ -236,6 +236,7 @@ func FuzzRuns(f *testing.F) {
 		n, last := uint32(0), 0
 		err := ref.Each(body, func(r *Record) {
 			n++
+			require.LessOrEqual(t, int(n)*record.ShortHeader, len(body))
 			require.GreaterOrEqual(t, r.At, last)
 			last = r.At + r.Total()
 			require.LessOrEqual(t, last, len(body))
