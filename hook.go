@@ -73,10 +73,9 @@ func hookWalker(cache any, out *snapshot.Worker, between func()) testhook.Walker
 			done, err = w.copyRecords(c.nth(bucket), bucket, quarter)
 			return done, len(w.later), err
 		},
-		CopyLong: func(bucket int, k []byte, n int) (whole bool) {
-			w.Reset()
-			key := &laterKey{key: k, size: n}
-			return w.copyEntry(c.nth(bucket), key, store.StepBytes) == copyWhole
+		CopyLong: func(bucket int, k []byte) (whole bool) {
+			f, whole := w.copyValue(c.nth(bucket), &laterKey{key: k}, store.StepBytes)
+			return whole && f.Ring != nil
 		},
 		End: s.end,
 	}

@@ -55,7 +55,7 @@ func (c *Cache) SaveToFile(path string) error {
 // never during writes to the file. An entry that is present throughout and is not set again is
 // saved; one that was deleted earlier is not. One that is set again is saved with one of its
 // values, with the exception that [Cache.All] states for large ones. Save uses 3 MB for each
-// goroutine, plus the size of the longest value. Blocks are compressed if that makes them smaller.
+// goroutine, plus twice the size of the longest value. Blocks are compressed if that makes them smaller.
 //
 // On an error the file at path is unchanged, unless it is the syncing of its directory that fails.
 // The error is that of the context if it has ended, [ErrClosed] after Close, and that of the file
@@ -99,11 +99,11 @@ func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	}
 	s := c.newSaving(context.Background())
 	defer s.end()
-	s.Stream = w
+	s.To = w
 	if err := s.Run(1); err != nil {
-		return s.Written.Load(), fmt.Errorf("ringcache: write snapshot: %w", err)
+		return s.Written, fmt.Errorf("ringcache: write snapshot: %w", err)
 	}
-	return s.Written.Load(), nil
+	return s.Written, nil
 }
 
 // saving is a save of the cache.
@@ -169,10 +169,10 @@ func (s *saving) saveNamespaces(w *snapshot.Worker) (err error) {
 		var buf [record.MaxHeader]byte
 		header := record.Plain.Put(&buf, record.Internal, len(n.entry), generation.Size, record.Times{})
 		if err = w.Reserve(len(header) + len(n.entry) + generation.Size); err == nil {
-			from := w.Begin(snapshot.Main)
+			w.Begin(snapshot.Main)
 			w.Bytes = append(append(w.Bytes, header...), n.entry...)
 			w.Bytes = binary.LittleEndian.AppendUint64(w.Bytes, n.generation.Load())
-			w.End(from, policy.MaxFreq)
+			w.End(policy.MaxFreq)
 		}
 		return err == nil
 	})
@@ -185,8 +185,8 @@ type walker struct {
 	*snapshot.Worker
 	spots   []store.Spot
 	later   []laterKey // of the records that the last step has not copied
-	stored  []byte     // a packed value
-	value   []byte     // and the original one
+	stored  []byte     // a value of those, as it is stored
+	value   []byte     // and unpacked
 	between func()     // called between two parts of a long record; for tests
 }
 
@@ -194,8 +194,7 @@ type walker struct {
 type laterKey struct {
 	key   []byte
 	kind  record.Kind
-	size  int          // of the record
-	times record.Times // and its deadlines
+	times record.Times // of its record, by copyValue
 }
 
 // longTries is the number of attempts to copy a record in parts before it is copied at once. A
@@ -212,8 +211,8 @@ func (w *walker) step(part, quarter int) (done bool, err error) {
 	if done, err = w.copyRecords(b, part, quarter); err != nil {
 		return false, err
 	}
-	for _, k := range w.later {
-		if err := w.saveLater(b, k); err != nil {
+	for i := range w.later {
+		if err := w.saveLater(b, &w.later[i]); err != nil {
 			return false, err
 		}
 	}
@@ -244,12 +243,12 @@ func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error
 		r, n := b.Ring(sp.Ring), sp.Total()
 		if late || n > store.LongRecord || sp.Kind.Base() == record.Packed {
 			k, _ := r.Read(make([]byte, 0, sp.KeyLen), sp.Pos+uint64(sp.Size), sp.KeyLen)
-			w.later = append(w.later, laterKey{key: k, kind: sp.Kind, size: n})
+			w.later = append(w.later, laterKey{key: k, kind: sp.Kind})
 			continue
 		}
-		from := w.Begin(ringOf(sp.Ring))
+		w.Begin(ringOf(sp.Ring))
 		w.Bytes = r.Plain(w.Bytes, sp.Pos, sp.Header)
-		w.End(from, freq)
+		w.End(freq)
 		w.Saved += n
 	}
 	return done, nil
@@ -264,75 +263,66 @@ func ringOf(in policy.Ring) uint8 {
 }
 
 // saveLater saves the entry of a key, if it is still present. A long one is rarely overwritten
-// while it is copied.
-func (w *walker) saveLater(b *bucket, k laterKey) error {
-	part := store.StepBytes
-	for try := 0; ; try++ {
-		if err := w.Reserve(k.size); err != nil {
-			return err
-		}
+// while it is copied. One that cannot be unpacked is as good as removed.
+func (w *walker) saveLater(b *bucket, k *laterKey) error {
+	var f store.Found
+	for try, whole := 0, false; !whole; try++ {
+		part := store.StepBytes
 		if try == longTries {
 			part = math.MaxInt
 		}
-		switch got := w.copyEntry(b, &k, part); got {
-		case copyPacked:
-			return w.savePacked(&k)
-		case copyWhole:
-			w.Saved += k.size
-			return nil
-		case copyNothing:
-			return nil
+		if f, whole = w.copyValue(b, k, part); f.Ring == nil {
+			return nil // it was removed
 		}
 	}
+	v := w.stored
+	if f.IsPacked() {
+		var err error
+		if v, err = w.c.shared.Compression.Unpack(w.value[:0], v); err != nil {
+			return nil
+		}
+		w.value = v
+	}
+	var buf [record.MaxHeader]byte
+	kind := f.Kind
+	if f.IsPacked() {
+		kind &= record.Spaced
+	}
+	header := record.Plain.Put(&buf, kind, len(k.key), len(v), k.times)
+	if err := w.Reserve(len(header) + len(k.key) + len(v)); err != nil {
+		return err
+	}
+	w.Begin(ringOf(index.Ring(f.Slot)))
+	w.Bytes = append(append(append(w.Bytes, header...), k.key...), v...)
+	w.End(store.FreqOf(f.Slot))
+	w.Saved += f.Total()
+	return nil
 }
 
-// copied is the result of copyEntry.
-type copied uint8
-
-const (
-	copyNothing copied = iota // the entry was removed
-	copyWhole
-	copyAgain  // its record has moved or was rewritten, or there is no room for it yet
-	copyPacked // its value is to be unpacked
-)
-
-// copyEntry copies the record of a key to the block, in parts, each under the lock. If it is
-// packed, only the value is copied, to w.stored.
-func (w *walker) copyEntry(b *bucket, k *laterKey, part int) copied {
+// copyValue copies the value of a key as it is stored to w.stored, in parts, each under the lock,
+// and notes the deadlines. It reports false for whole if the record was moved or rewritten
+// meanwhile. If there is none, it returns the zero Found.
+func (w *walker) copyValue(b *bucket, k *laterKey, part int) (f store.Found, whole bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var f store.Found
 	h := b.Shared.HashOf(k.key, k.kind)
 	if !b.Find(&f, k.key, h) || b.Shared.Expired(f.Expiry) {
-		return copyNothing
+		return store.Found{}, true
 	}
-	r, n := f.Ring, f.Total()
-	if f.IsPacked() {
-		w.stored, _ = r.Read(w.stored[:0], f.ValuePos(), f.ValueLen)
-		k.times = r.Times(f.Pos, f.Header)
-		return copyPacked
-	}
-	if n > k.size {
-		k.size = n
-		return copyAgain
-	}
-	from, head := w.Begin(ringOf(index.Ring(f.Slot))), f.Header
-	head.KeyLen, head.ValueLen = 0, 0
-	w.Bytes = r.Plain(w.Bytes, f.Pos, head)
-	for rewrites, at := b.Rewrites, f.Size; ; {
-		more := min(n-at, part)
-		w.Bytes, _ = r.Read(w.Bytes, f.Pos+uint64(at), more)
-		if at += more; at == n {
-			w.End(from, store.FreqOf(f.Slot))
-			return copyWhole
+	r, rewrites := f.Ring, b.Rewrites
+	k.times, w.stored = r.Times(f.Pos, f.Header), w.stored[:0]
+	for {
+		at := len(w.stored)
+		w.stored, _ = r.Read(w.stored, f.ValuePos()+uint64(at), min(f.ValueLen-at, part))
+		if len(w.stored) == f.ValueLen {
+			return f, true
 		}
 		b.mu.Unlock()
 		w.pause()
 		b.mu.Lock()
 		_, there := b.Index.Find(h, index.Ring(f.Slot), f.Pos)
 		if b.Closed || !there || !r.Live(f.Pos) || b.Rewrites != rewrites {
-			w.Bytes = w.Bytes[:from]
-			return copyAgain
+			return f, false
 		}
 	}
 }
@@ -343,23 +333,4 @@ func (w *walker) pause() {
 		w.between()
 	}
 	runtime.Gosched()
-}
-
-// savePacked saves the entry of a key with its original value. One that cannot be unpacked is as
-// good as removed.
-func (w *walker) savePacked(k *laterKey) error {
-	v, err := w.c.shared.Compression.Unpack(w.value[:0], w.stored)
-	if w.value = v; err != nil {
-		return nil
-	}
-	var buf [record.MaxHeader]byte
-	header := record.Plain.Put(&buf, k.kind&record.Spaced, len(k.key), len(v), k.times)
-	if err := w.Reserve(len(header) + len(k.key) + len(v)); err != nil {
-		return err
-	}
-	from := w.Begin(snapshot.Small)
-	w.Bytes = append(append(append(w.Bytes, header...), k.key...), v...)
-	w.End(from, 0)
-	w.Saved += k.size
-	return nil
 }

@@ -21,10 +21,8 @@ import (
 // ReadSnapshot stops at the end mark of the snapshot: unlike ReadFrom of an [io.ReaderFrom], it
 // does not read to the end of r.
 //
-// If r is a file, or any other [io.ReaderAt] and [io.Seeker], up to GOMAXPROCS goroutines read it,
-// and end before ReadSnapshot returns; if not all entries fit, old ones that were not read are left
-// out. From other readers, the caller's goroutine reads each block once. Other goroutines may use
-// the cache meanwhile.
+// The caller's goroutine reads each block once, and uses a few megabytes. ([Load] uses several
+// goroutines.) Other goroutines may use the cache meanwhile.
 //
 // Errors are those of [LoadFromFile], with [ErrVersion] for a snapshot whose [Options].Version
 // differs from that of the cache; [ErrClosed] after Close; and [io.ErrNoProgress] if r returns
@@ -45,12 +43,6 @@ func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
 func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 	if c.space != nil {
 		return 0, ErrNamespace
-	}
-	if f, ok := r.(seekable); ok {
-		from, err := f.Seek(0, io.SeekCurrent)
-		if err == nil {
-			return c.readSeekable(f, from)
-		}
 	}
 	s, err := snapshot.NewStream(r)
 	if err == nil {
@@ -76,28 +68,6 @@ func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 			return s.Read(), err
 		}
 	}
-}
-
-// seekable is a reader from which a snapshot can be read in any order.
-type seekable interface {
-	io.ReaderAt
-	io.Seeker
-}
-
-// readSeekable is ReadSnapshot from a reader that can be read at any offset.
-func (c *engine) readSeekable(f seekable, from int64) (int64, error) {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, err
-	}
-	s, err := snapshot.Scan(io.NewSectionReader(f, from, size-from), size-from, false)
-	read := int64(0)
-	if err == nil {
-		read = s.Size
-		err = c.restore(s, c.termsOf(&s.Header))
-	}
-	_, err2 := f.Seek(from+read, io.SeekStart)
-	return read, errors.Join(err, err2)
 }
 
 // terms tell how the records of a snapshot become entries of a cache.
@@ -193,7 +163,7 @@ func (c *engine) restore(s *snapshot.Contents, t terms) error {
 	}
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.Bound())
 	if c.options.OnRemove != nil {
-		workers = 1 // the caller's goroutine is the one that calls it
+		workers = 1 // the caller's goroutine is the one that calls it, and it may panic
 	}
 	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
 		return c.newRestorer(t).restore

@@ -2,13 +2,17 @@ package fastcache
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	real "github.com/VictoriaMetrics/fastcache"
+	"github.com/cespare/xxhash/v2"
+	"github.com/golang/snappy"
 	"github.com/stretchr/testify/require"
 )
 
@@ -211,4 +215,83 @@ func TestSaveToFile_FolderOfAnother(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, left, 1, name)
 	}
+}
+
+// writeFolder writes a folder of fastcache with any number of chunks, and any buckets.
+func writeFolder(t testing.TB, path string, chunks uint64, buckets []byte) {
+	var packed bytes.Buffer
+	w := snappy.NewBufferedWriter(&packed)
+	_, err := w.Write(buckets)
+	require.NoError(t, errors.Join(err, w.Close()))
+	require.NoError(t, os.MkdirAll(path, 0o755))
+	meta := binary.LittleEndian.AppendUint64(nil, chunks)
+	require.NoError(t, os.WriteFile(filepath.Join(path, metadataFile), meta, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(path, "data.0.bin"), packed.Bytes(), 0o600))
+}
+
+// hostileBucket returns a bucket with n places of one record, of a key and 60,000 bytes.
+func hostileBucket(n int) []byte {
+	chunk := make([]byte, chunkSize)
+	copy(chunk, "\x00\x01\xea\x60k")
+	var b []byte
+	for _, x := range []uint64{0, chunkSize, 1, uint64(n)} {
+		b = binary.LittleEndian.AppendUint64(b, x)
+	}
+	for range n {
+		b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64String("k"))
+		b = binary.LittleEndian.AppendUint64(b, 1<<40)
+	}
+	return append(binary.LittleEndian.AppendUint64(b, 1), chunk...)
+}
+
+// A place of 16 bytes does not cost a copy of 64 KB.
+func TestFolder_PlacesOfOneRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	writeFolder(t, path, 1, hostileBucket(1))
+	c, err := LoadFromFile(path)
+	require.NoError(t, err)
+	require.Len(t, c.Get(nil, []byte("k")), 60_000)
+	c.Reset()
+	writeFolder(t, path, 1, hostileBucket(2))
+	_, err = LoadFromFile(path)
+	require.ErrorContains(t, err, "records overlap")
+}
+
+// Few parts are not joined for each of many keys.
+func TestFolder_PartsAreJoinedOnce(t *testing.T) {
+	c := New(1)
+	defer c.Reset()
+	value := bytes.Repeat([]byte("v"), 60_000)
+	meta := binary.BigEndian.AppendUint64(nil, xxhash.Sum64(value))
+	c.Set(append(meta, make([]byte, 8)...), value)
+	meta = binary.BigEndian.AppendUint64(meta, uint64(len(value)))
+	for i := range 300 {
+		k, _ := pair(i)
+		c.Set(k, meta)
+	}
+	c.joinBig()
+	require.EqualValues(t, 1, c.big.sets.Load())
+}
+
+// FuzzFolder reads a folder of any content: what it costs is in proportion to that.
+func FuzzFolder(f *testing.F) {
+	f.Add(uint64(1), hostileBucket(1))
+	f.Add(uint64(1), hostileBucket(2))
+	f.Add(uint64(1<<17), []byte("bucket"))
+	f.Add(uint64(1), bytes.Repeat([]byte{0xff}, 100))
+	path := filepath.Join(f.TempDir(), "cache")
+	f.Fuzz(func(t *testing.T, chunks uint64, buckets []byte) {
+		writeFolder(t, path, chunks, buckets)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c, err := LoadFromFile(path)
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20+16*len(buckets)))
+		if err != nil {
+			return
+		}
+		stored := c.inner.Load().Stats()
+		require.LessOrEqual(t, stored.BytesSize, uint64(4*len(buckets)))
+		c.Reset()
+	})
 }

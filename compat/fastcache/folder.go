@@ -139,10 +139,16 @@ func (c *Cache) loadBucket(r io.Reader) error {
 		older := cmp.Compare(boolInt(a.offset < head.Next), boolInt(b.offset < head.Next))
 		return cmp.Or(older, cmp.Compare(a.offset, b.offset))
 	})
+	left := len(data)
 	for _, p := range places {
-		if k, v, ok := p.record(data); ok {
-			c.Set(k, v)
+		k, v, ok := p.record(data)
+		if !ok {
+			continue
 		}
+		if left -= 4 + len(k) + len(v); left < 0 {
+			return errors.New("records overlap") // else 16 bytes of a map could cost 64 KB
+		}
+		c.Set(k, v)
 	}
 	return nil
 }
@@ -201,19 +207,22 @@ func (p place) record(data []byte) (k, v []byte, ok bool) {
 }
 
 // joinBig joins values that fastcache's SetBig stored: the hash and the length of the value
-// under its key, and the parts under the hash and their index.
+// under its key, and the parts under the hash and their index. All of them together have no more
+// bytes than there are, or a few parts could be joined for each of many keys.
 func (c *Cache) joinBig() {
 	inner := c.inner.Load()
 	var value []byte
+	left := inner.Stats().BytesSize
 	for k, meta := range inner.All() {
 		if len(meta) != 16 {
 			continue
 		}
 		hash, length := binary.BigEndian.Uint64(meta), binary.BigEndian.Uint64(meta[8:])
-		if length > uint64(c.capacity) {
+		if length > left {
 			continue
 		}
 		value = c.appendParts(value[:0], hash, length)
+		left -= min(left, uint64(len(value)))
 		if uint64(len(value)) == length && xxhash.Sum64(value) == hash {
 			c.SetBig(bytes.Clone(k), value)
 		}

@@ -1,8 +1,10 @@
 package dictfile
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -94,4 +96,26 @@ func TestRead_FileOfAnother(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, appendSum(newer[:len(newer)-sumSize]), 0o600))
 	_, _, err = Read(path, "an ID")
 	require.ErrorIs(t, err, ErrVersion)
+}
+
+// FuzzParse parses any bytes, with the checksum right: what it returns was there, and takes memory
+// in proportion.
+func FuzzParse(f *testing.F) {
+	f.Add(format("an ID", dictionaries))
+	f.Add(append([]byte(magic), version, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f))
+	f.Add(append([]byte(magic), make([]byte, 1000)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		whole := appendSum(bytes.Clone(b))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		id, dicts, err := parse(whole)
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(64*len(whole)+16<<10))
+		if err == nil {
+			again, same, err := parse(format(id, dicts))
+			require.NoError(t, err)
+			require.Equal(t, id, again)
+			require.Equal(t, dicts, same)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package ringtest
 
 import (
 	"errors"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -32,3 +33,12 @@ func (m *Meter) Memory() chunk.Memory {
 
 // ErrRefused is the error of memory that is refused.
 var ErrRefused = errors.New("refused by the test")
+
+// Allocated returns how many bytes of the Go heap the process takes, in all, while fn runs.
+func Allocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}

@@ -13,7 +13,6 @@ import (
 type Block struct {
 	Bytes   []byte // begins with room for a header
 	Records int
-	Unread  int // bytes of records that were not read
 
 	run   int // offset of the run that is being filled; 0: there is none
 	ring  uint8
@@ -24,7 +23,7 @@ type Block struct {
 // Reset empties the block.
 func (b *Block) Reset() {
 	b.Bytes = append(b.Bytes[:0], make([]byte, BlockHeaderSize)...)
-	b.Records, b.Unread, b.run = 0, 0, 0
+	b.Records, b.run = 0, 0
 }
 
 // Begin begins a record of a ring, and returns its offset. A record that is not followed by End
@@ -39,16 +38,13 @@ func (b *Block) Begin(ring uint8) (from int) {
 }
 
 // End ends a record that Begin has begun.
-func (b *Block) End(from, freq int) {
+func (b *Block) End(freq int) {
 	if b.n%4 == 0 {
 		b.freqs = append(b.freqs, 0)
 	}
 	b.freqs[b.n/4] |= byte(freq&3) << (b.n % 4 * 2)
 	b.n++
 	b.Records++
-	if freq == 0 {
-		b.Unread += len(b.Bytes) - from
-	}
 }
 
 // endRun completes the run that is being filled.
@@ -74,7 +70,7 @@ func (b *Block) endRun() {
 func (b *Block) Finish(h BlockHeader, salt uint64, p *Packer) []byte {
 	b.endRun()
 	size := len(b.Bytes) - BlockHeaderSize
-	h.Records, h.Size, h.Unread = uint32(b.Records), uint64(size), uint64(b.Unread)
+	h.Records, h.Size = uint32(b.Records), uint64(size)
 	out := b.Bytes
 	if size >= leastPacked && size <= MaxBlock && p.pack(out) {
 		out = p.buf
@@ -109,8 +105,7 @@ type Record struct {
 	Freq int
 }
 
-// Each calls fn with each record of a block's body that is not to be left out. It returns an error
-// if the body does not consist of runs of valid records, as many as the block's header says.
+// Each calls fn with each record of a block's body that is not left out. It returns an error if the body does not consist of runs of valid records, as many as the block's header says.
 func (b *Ref) Each(body []byte, fn func(r *Record)) error {
 	if b.IsSizes() {
 		return nil
@@ -123,14 +118,14 @@ func (b *Ref) Each(body []byte, fn func(r *Record)) error {
 		}
 		freqs := body[at+runHeaderSize+size:]
 		r := Record{At: at + runHeaderSize, Ring: body[at]}
-		end, skipped := r.At+size, r.At+int(b.Skip*float64(size))
+		end := r.At + size
 		for i := range n {
 			r.Freq = int(freqs[i/4] >> (i % 4 * 2) & 3)
 			if r.Header, ok = b.parseRecord(body[r.At:end]); !ok {
 				return corrupt(b.At, "block %d has no valid record at byte %d", b.ID, r.At)
 			}
-			total := r.Total()
-			if r.Freq > 0 || r.At+total/2 >= skipped {
+			total := r.Total() // fn may change the record
+			if r.Freq > 0 || !b.Skip {
 				fn(&r)
 			}
 			r.At += total

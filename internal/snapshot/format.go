@@ -8,8 +8,8 @@
 //	            bound 8 | entries 8 | age 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
 //	            program 8 | hash secret 16 | idle 8 | checksum 8
 //	block   56  "rblk" | kind 1, quarter 1, lane 2 | id 4 | records 4 | length 8 | unpacked 8 |
-//	            unread 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
-//	end    160  blocks 8 | records 8 | flags 8 | a copy of the header (the body of an end mark)
+//	            0 8 | checksum of the body 8 | checksum of these 48 bytes 8 | body
+//	end    160  blocks 8 | records 8 | 0 8 | a copy of the header (the body of an end mark)
 //	run     13  ring 1 | records 4 | bytes 8 | records | frequencies, 2 bits each
 //
 // A body consists of runs. Their records are plain ones as they lie in a ring (package record),
@@ -168,7 +168,6 @@ type BlockHeader struct {
 	Records uint32
 	Length  uint64 // of the body
 	Size    uint64 // of the unpacked body; equal to Length if it is not packed
-	Unread  uint64 // part of Size: records with a frequency of 0
 	sum     uint64 // of the body
 }
 
@@ -190,7 +189,7 @@ func (h *BlockHeader) put(b []byte, salt uint64) {
 	binary.LittleEndian.PutUint32(b[12:], h.Records)
 	binary.LittleEndian.PutUint64(b[16:], uint64(len(body)))
 	binary.LittleEndian.PutUint64(b[24:], h.Size)
-	binary.LittleEndian.PutUint64(b[32:], h.Unread)
+	binary.LittleEndian.PutUint64(b[32:], 0)
 	binary.LittleEndian.PutUint64(b[40:], sumOf(salt, body))
 	binary.LittleEndian.PutUint64(b[48:], sumOf(salt, b[:48]))
 }
@@ -214,14 +213,13 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 		Records: binary.LittleEndian.Uint32(b[12:]),
 		Length:  binary.LittleEndian.Uint64(b[16:]),
 		Size:    binary.LittleEndian.Uint64(b[24:]),
-		Unread:  binary.LittleEndian.Uint64(b[32:]),
 		sum:     binary.LittleEndian.Uint64(b[40:]),
 	}
 	isEnd := h.Kind == kindEnd && h.Length == endSize && h.Size == endSize
 	known := isEnd || h.Kind != kindEnd && kindRecords <= h.Kind && h.Kind <= kindSizes &&
 		h.Quarter <= Quarters
 	isPacked := h.Size != h.Length
-	isTooFull := uint64(h.Records)*record.ShortHeader > h.Size || h.Unread > h.Size
+	isTooFull := uint64(h.Records)*record.ShortHeader > h.Size
 	if !known || h.Length > math.MaxInt64/2 || !isEnd && isTooFull ||
 		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock) {
 		return h, corrupt(at, "block of kind %d, quarter %d, %d records, %d bytes, %d unpacked",
@@ -243,18 +241,13 @@ func (h *BlockHeader) Check(body []byte, salt uint64, at int64) error {
 type End struct {
 	Blocks  uint64 // without the end mark
 	Records uint64 // in them
-	Partial bool   // saving ended before everything was saved
 }
 
 // Append appends the end mark. It contains a copy of the header, in case the first one is damaged.
 func (e *End) Append(b []byte, h *Header) []byte {
 	from := len(b)
 	b = append(b, make([]byte, BlockHeaderSize)...)
-	flags := uint64(0)
-	if e.Partial {
-		flags = 1
-	}
-	for _, x := range []uint64{e.Blocks, e.Records, flags} {
+	for _, x := range []uint64{e.Blocks, e.Records, 0} {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	b = h.Append(b)
@@ -268,6 +261,5 @@ func parseEnd(body []byte) End {
 	return End{
 		Blocks:  binary.LittleEndian.Uint64(body),
 		Records: binary.LittleEndian.Uint64(body[8:]),
-		Partial: body[16] != 0,
 	}
 }

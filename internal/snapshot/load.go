@@ -9,8 +9,8 @@ import (
 // Load passes the blocks that Scan has found to functions returned by restore, one for each of up
 // to workers goroutines, which include the caller's and end before Load returns. Blocks of a lane
 // are passed to one of them, in their order. Blocks of more than most bytes are left out: they hold
-// a record that is too long. If all blocks have more than room bytes, Ref.Each leaves out the
-// oldest of the unread records.
+// a record that is too long. If the last quarters of the rings fill room bytes, the unread records
+// of all others are left out. No function may panic if there are several workers.
 //
 // After Scan with salvage, damaged blocks are also left out, and counted. Otherwise the error is
 // that of a damaged block; it may also be that of a function of restore.
@@ -28,13 +28,6 @@ func (c *Contents) Load(
 			return b.Kind == kindRecords && int(b.Lane)%workers == i
 		})
 	}
-	returned := false
-	defer func() {
-		if !returned {
-			l.stopped.Store(true) // the other workers end before the panic continues
-		}
-		others.Wait()
-	}()
 	for i := 1; i < workers; i++ {
 		others.Add(1)
 		go func() {
@@ -45,7 +38,6 @@ func (c *Contents) Load(
 	if workers > 0 {
 		work(0)
 	}
-	returned = true
 	others.Wait()
 	return l.err
 }
@@ -98,25 +90,16 @@ func (l *loading) note(err error, damaged bool) {
 // perRecord is the approximate size of a record's slot in an index.
 const perRecord = 14
 
-// choose selects the unread records that are left out: those of the first quarters of the rings,
-// until the rest takes a quarter more than room bytes. The margin is needed because buckets do not
-// get equal shares. A run has the records of few buckets, so of a quarter that is left out in part,
-// each run leaves out that part.
+// choose selects the blocks whose unread records are left out.
 func (c *Contents) choose(room uint64) {
-	var unread, skip [Quarters + 1]float64
-	total := 0.0
-	for i := range c.Blocks {
-		b := &c.Blocks[i]
-		size := float64(b.Size) + perRecord*float64(b.Records)
-		unread[b.Quarter] += size * float64(b.Unread) / max(float64(b.Size), 1)
-		total += size
-	}
-	excess := max(0, total-float64(room+room/4))
-	for q := 1; q <= Quarters; q++ {
-		skip[q] = min(1, excess/max(unread[q], 1))
-		excess -= skip[q] * unread[q]
-	}
-	for i := range c.Blocks {
-		c.Blocks[i].Skip = skip[c.Blocks[i].Quarter]
+	behind := uint64(0)
+	for q := uint8(Quarters); q > 0; q-- {
+		skip := behind >= room
+		for i := range c.Blocks {
+			if b := &c.Blocks[i]; b.Quarter == q {
+				b.Skip = skip
+				behind += b.Size + perRecord*uint64(b.Records)
+			}
+		}
 	}
 }

@@ -1,7 +1,7 @@
 package snapshot
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +14,8 @@ import (
 // Ref refers to a block of a snapshot.
 type Ref struct {
 	BlockHeader
-	At   int64   // offset of its header
-	Skip float64 // fraction of each run whose unread records Each leaves out
+	At   int64 // offset of its header
+	Skip bool  // Each leaves out the records that were not read
 }
 
 // Contents are a snapshot that is being read.
@@ -232,32 +232,22 @@ func (c *Contents) finish(h BlockHeader, at int64) error {
 	return io.EOF
 }
 
-// searchStep is the number of bytes that a search examines at once.
-const searchStep = 64 << 10
-
 // search returns the offset of the next block from at on, or the end. A value may contain the magic
 // number, but not a matching checksum.
 func (c *Contents) search(at int64) int64 {
-	for at < c.size {
-		b, err := c.read(nil, at, searchStep+BlockHeaderSize)
-		if err != nil || len(b) < BlockHeaderSize {
+	r := bufio.NewReaderSize(io.NewSectionReader(c.r, at, c.size-at), 64<<10)
+	for ; ; at++ {
+		b, err := r.Peek(BlockHeaderSize)
+		if err != nil {
 			return c.size
 		}
-		for i := 0; ; i++ {
-			n := bytes.Index(b[i:], []byte(blockMagic))
-			if n < 0 {
-				break
-			}
-			if i += n; len(b)-i < BlockHeaderSize {
-				break // it is examined in the next step
-			}
-			if _, err := parseBlock(b[i:], c.Header.Salt, 0); err == nil {
-				return at + int64(i)
+		if string(b[:len(blockMagic)]) == blockMagic {
+			if _, err := parseBlock(b, c.Header.Salt, at); err == nil {
+				return at
 			}
 		}
-		at += int64(len(b)) - BlockHeaderSize + 1
+		_, _ = r.Discard(1)
 	}
-	return c.size
 }
 
 // Buffers are those into which a block is read and unpacked.

@@ -17,8 +17,7 @@ import (
 // passes: one for each quarter of its rings, so that the oldest records come first.
 type Saver struct {
 	Context  context.Context
-	To       io.WriterAt // or Stream
-	Stream   io.Writer   // for one worker
+	To       io.Writer
 	Header   Header
 	Parts    int
 	Sizes    []byte // records and bytes of each part, approximately, as words
@@ -32,7 +31,7 @@ type Saver struct {
 	// Walker returns the function that makes a worker's steps.
 	Walker func(w *Worker) Step
 
-	Written atomic.Int64 // bytes
+	Written int64 // bytes, guarded by mu until Run returns
 
 	done            atomic.Int64
 	blocks, records atomic.Uint64
@@ -103,7 +102,7 @@ func (s *Saver) Run(workers int) error {
 	case s.err != nil && !cut:
 		return s.err
 	}
-	end := End{Blocks: s.blocks.Load(), Records: s.records.Load(), Partial: cut}
+	end := End{Blocks: s.blocks.Load(), Records: s.records.Load()}
 	if err := s.put(end.Append(nil, &s.Header)); err != nil {
 		return err
 	}
@@ -223,13 +222,10 @@ func (w *Worker) flush() error {
 
 // put writes b after the bytes written before. Several workers may call it at once.
 func (s *Saver) put(b []byte) error {
-	if s.To != nil {
-		n := int64(len(b))
-		_, err := s.To.WriteAt(b, s.Written.Add(n)-n)
-		return err
-	}
-	n, err := s.Stream.Write(b)
-	s.Written.Add(int64(n))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.To.Write(b)
+	s.Written += int64(n)
 	if n < len(b) && err == nil {
 		err = io.ErrShortWrite
 	}

@@ -84,8 +84,8 @@ type Walker struct {
 	// copied after it.
 	Copy func(bucket, quarter int) (done bool, later int, err error)
 
-	// CopyLong copies a record of n bytes in parts, and reports whether it was whole.
-	CopyLong func(bucket int, k []byte, n int) (whole bool)
+	// CopyLong copies a value in parts, and reports whether it was whole.
+	CopyLong func(bucket int, k []byte) (whole bool)
 
 	End func()
 }

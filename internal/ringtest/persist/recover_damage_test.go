@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/ringtest"
@@ -96,11 +97,19 @@ func (d *damaged) read(t testing.TB) []byte {
 	return b
 }
 
+// openAllocates is the most that opening a file allocates apart from the length of the file.
+const openAllocates = 1 << 20
+
 // open opens the file with other bytes, and checks that nothing wrong is found. It
 // returns how many entries are left, or -1 if the file was refused.
 func (d *damaged) open(t testing.TB, b []byte, what string) (left int) {
 	require.NoError(t, os.WriteFile(d.path, b, 0o600))
-	c, err := ringtest.Open(d.g, d.path)
+	var c *ringcache.Cache
+	var err error
+	allocated := ringtest.Allocated(func() { c, err = ringtest.Open(d.g, d.path) })
+	if chunk.OffHeap && allocated > openAllocates+uint64(len(b)) {
+		require.Fail(t, "too much is allocated", "%s: %d bytes for %d", what, allocated, len(b))
+	}
 	if err != nil {
 		if !errors.Is(err, ringcache.ErrVersion) { // as a damaged header may say
 			require.ErrorIs(t, err, ringcache.ErrCorrupt, what)

@@ -438,6 +438,12 @@ func goldenEntries(t testing.TB, c *ringcache.Cache, now time.Time) {
 	require.NoError(t, ringtest.Write(c, w))
 }
 
+// writesOf returns how often the buckets of a cache were locked to be written to.
+func writesOf(c *ringcache.Cache) (n uint64) {
+	ringtest.EachBucket(c, func(b ringtest.Bucket) { n += b.Seq.Load() / 2 })
+	return n
+}
+
 // FuzzSnapshot reads any bytes, as they are and with a header before them, and changes
 // bytes of a good snapshot.
 func FuzzSnapshot(f *testing.F) {
@@ -459,10 +465,14 @@ func FuzzSnapshot(f *testing.F) {
 
 		// What the checksums do not save us from.
 		c := judges[0]()
-		_, err := c.ReadSnapshot(bytes.NewReader(forge(snapshot.Header{MaxBytes: 1 << 25}, data)))
+		forged, writes := forge(snapshot.Header{MaxBytes: 1 << 25}, data), writesOf(c)
+		var err error
+		allocated := ringtest.Allocated(func() { _, err = c.ReadSnapshot(bytes.NewReader(forged)) })
 		if err != nil {
 			require.ErrorIs(t, err, ringcache.ErrCorrupt)
 		}
+		require.LessOrEqual(t, writesOf(c)-writes, uint64(8+len(data)), "of %d bytes", len(data))
+		require.Less(t, allocated, uint64(4*snapshot.MaxBlock+16*len(forged)), "%d bytes", len(data))
 		require.NoError(t, ringtest.Validate(c))
 		s, err := snapshot.Scan(bytes.NewReader(data), int64(len(data)), true)
 		if err == nil {

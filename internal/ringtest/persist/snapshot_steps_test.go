@@ -66,7 +66,7 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 				change()
 			}
 		})
-		require.False(t, w.CopyLong(lb, k, 400_000), name)
+		require.False(t, w.CopyLong(lb, k), name)
 		require.Equal(t, 3, parts, name)
 	}
 }

@@ -288,7 +288,7 @@ func TestSnapshot_ClockSetBack(t *testing.T) {
 	defer end()
 	s.Header.Saved = time.Now().Add(100 * time.Hour) // the wall clock when it was saved
 	var b bytes.Buffer
-	s.Stream = &b
+	s.To = &b
 	require.NoError(t, s.Run(1))
 	d := ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes))
 	_, err := d.ReadSnapshot(&b)
@@ -428,7 +428,7 @@ func TestSnapshot_LongRecordIsPackedInBetween(t *testing.T) {
 		p.Fill(t)
 		ringtest.CompressAll(p.Cache)
 	}
-	v := ringtest.Text(1, chunk.MaxSize) // as long as one that is copied in parts
+	v := ringtest.Text(1, chunk.MaxSize+1) // as long as one that is copied in parts
 	require.NoError(t, p.Set(ringtest.PackedKey, v))
 	p.Queue(t, ringtest.PackedKey)
 	var b bytes.Buffer
@@ -439,7 +439,7 @@ func TestSnapshot_LongRecordIsPackedInBetween(t *testing.T) {
 		packed = kind == record.Packed
 	})
 	defer end()
-	s.Stream = &b
+	s.To = &b
 	require.NoError(t, s.Run(1))
 	require.True(t, packed, "the test proves nothing")
 	e := entriesOf(t, b.Bytes())[string(ringtest.PackedKey)]

@@ -64,7 +64,7 @@ func saveSteps(t testing.TB, c *ringcache.Cache, partial bool, fn func()) []byte
 	s, end := testhook.Saver(t.Context(), c, nil)
 	defer end()
 	var b bytes.Buffer
-	s.Stream, s.Partial = &b, partial
+	s.To, s.Partial = &b, partial
 	walker := s.Walker
 	s.Walker = func(w *snapshot.Worker) snapshot.Step {
 		step := walker(w)
