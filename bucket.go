@@ -80,6 +80,13 @@ func (b *bucket) unlock() {
 	b.mu.Unlock()
 }
 
+// isUnchanged is a reader's second load: it reports whether seq is still the sequence.
+func (b *bucket) isUnchanged(seq uint64) bool {
+	torn.Delay()
+	torn.Fence()
+	return b.seq.Load() == seq
+}
+
 // read looks up k, whose hash is h, and appends its value to dst, for records of every form. It
 // takes no lock. If the caller holds it, the outcome is never retry. The expiry is that of a hit.
 //
@@ -115,9 +122,7 @@ func (b *bucket) read(
 	if got == miss && !b.Large && b.Shared.LargeKeysOf(h).Load() != 0 {
 		return dst, 0, elsewhere
 	}
-	torn.Delay()
-	torn.Fence()
-	if b.seq.Load() != seq {
+	if !b.isUnchanged(seq) {
 		return dst, 0, retry
 	}
 	countLookup(n, mode, got)
@@ -164,8 +169,7 @@ func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool
 		return torn.Append(dst, f.Rec[f.Size+f.KeyLen:]), true
 	}
 	if cap(dst)-len(dst) < f.ValueLen {
-		torn.Fence()
-		if b.seq.Load() != seq { // do not allocate for a length that may be torn
+		if !b.isUnchanged(seq) { // do not allocate for a length that may be torn
 			return dst, false
 		}
 		dst = slices.Grow(dst, f.ValueLen)

@@ -52,48 +52,39 @@ func (c *engine) lookup(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	b := c.bucket(h)
-	seq := b.seq.Load()
-	var now uint32 // 0: not read yet
+	seq := b.seq.Load() &^ 1 // an odd one is never found again
+	var now uint32           // 0: not read yet
 	rec, slot, s, candidate := b.Candidate(h, &now)
-	if seq&1 != 0 || candidate == store.Unclear {
-		return c.lookupAny(dst, k, h, mode)
-	}
-	got = outcome(candidate)
-	n := c.counters.Here()
-	out = dst
-	known := got == hit || c.shared.LargeKeysOf(h).Load() == 0
-	if got == hit {
-		if torn.Overlaps(dst, k) {
-			return c.lookupAny(dst, k, h, mode)
-		}
+	if candidate == store.Hit && !torn.Overlaps(dst, k) {
 		if mode&counted != 0 {
-			n.Hits.Add(1) // while the record is fetched, though it may be no hit
+			c.counters.Here().Hits.Add(1) // while the record is fetched, though it may be no hit
 		}
 		if mode&touching != 0 && b.Touches {
 			index.Raise(slot, s)
 			mode &^= touching
 		}
-		var value []byte
-		if value, expiry, known = store.ValueIn(b.Form, rec, k); mode&withValue != 0 {
-			out = torn.Append(dst, value)
+		value, expiry, known := store.ValueIn(b.Form, rec, k)
+		if known && (expiry == 0 || b.Shared.FreshAt(expiry, now)) {
+			if out = dst; mode&withValue != 0 {
+				out = torn.Append(dst, value)
+			}
+			if b.isUnchanged(seq) {
+				runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
+				return out, expiry, hit
+			}
 		}
-		known = known && b.Shared.FreshAt(expiry, now)
+		mode |= precounted
 	}
-	torn.Delay()
-	torn.Fence()
-	if !known || b.seq.Load() != seq {
-		if got == hit {
-			mode |= precounted
+	if candidate == store.Miss && c.shared.LargeKeysOf(h).Load() == 0 && b.isUnchanged(seq) {
+		if mode&counted != 0 {
+			if c.counters.Here().Misses.Add(1); slot != nil {
+				b.NoteGhostMiss(slot)
+			}
 		}
-		return c.lookupAny(dst, k, h, mode)
+		runtime.KeepAlive(&c.mask)
+		return dst, 0, miss
 	}
-	if got == miss && mode&counted != 0 {
-		if n.Misses.Add(1); slot != nil {
-			b.NoteGhostMiss(slot)
-		}
-	}
-	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
-	return out, expiry, got
+	return c.lookupAny(dst, k, h, mode)
 }
 
 // identity is an entry that was found without reading its value.
@@ -108,18 +99,16 @@ type identity struct {
 // returns the zero value if there is none, or if the entry needs more than the common lookup.
 func (c *engine) identify(k []byte, h uint64) identity {
 	b := c.bucket(h)
-	seq := b.seq.Load()
+	seq := b.seq.Load() &^ 1
 	var now uint32
 	rec, slot, s, candidate := b.Candidate(h, &now)
-	if seq&1 != 0 || candidate != store.Hit {
+	if candidate != store.Hit {
 		return identity{}
 	}
 	_, expiry, known := store.ValueIn(b.Form, rec, k)
 	known = known && b.Shared.FreshAt(expiry, now)
 	id := identity{b.entryID(c.bucketID(h), s), expiry, slot, s}
-	torn.Delay()
-	torn.Fence()
-	if !known || b.seq.Load() != seq {
+	if !known || !b.isUnchanged(seq) {
 		return identity{}
 	}
 	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
