@@ -392,14 +392,6 @@ func (g *geometry) newShared() *store.Shared {
 	return store.NewShared(c, pool, g.MaxBytes)
 }
 
-// noMemory adds ErrNoMemory to an error of the system.
-func noMemory(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", ErrNoMemory, err)
-}
-
 // valuesOf adapts a Compressor to package cold.
 type valuesOf struct{ Compressor }
 

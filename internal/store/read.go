@@ -10,7 +10,7 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// Methods that readers call while a writer may be at work. lookup.go in the root package states the
+// Methods that readers call while a writer may be at work. bucket.go in the root package states the
 // rules that hold between the two loads of the bucket's sequence: no result is used before the
 // second load, and every bound is checked against memory that is always mapped.
 //
