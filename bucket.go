@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
@@ -28,6 +29,81 @@ type bucket struct {
 	calls singleflight.List[load] // loads that callers may join
 	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
+
+// lookupMode selects the effects of a lookup.
+type lookupMode uint8
+
+const (
+	withValue   lookupMode = 1 << iota // append the value
+	counted                            // count in Stats, including near misses
+	touching                           // raise the frequency
+	orStale                            // accept expired entries that Options.StaleIfError keeps
+	wantPromote                        // move the entry from the cold part to main
+	precounted                         // already counted, as a hit
+	renewing                           // extend the expiry (Options.ExpireAfterAccess)
+
+	reading = touching | renewing // the effects of a read on an entry
+	getMode = withValue | counted | reading
+)
+
+// outcome is the result of a lookup: one of the store's, or what this package alone knows.
+type outcome uint8
+
+const (
+	miss         = outcome(store.Miss)
+	hit          = outcome(store.Hit) // the value was found
+	unclear      = outcome(store.Unclear)
+	negative     = unclear + iota // a load found no value: a miss except to loads
+	needsRefresh                  // a hit that must start a load of the value (Cache.getAhead)
+	elsewhere                     // not here, but perhaps in a large bucket
+	inCold                        // in the cold part: to be read by Cache.lookupCold
+	due                           // found, and its expiry must be extended (Cache.putOff)
+	retry                         // torn: the bucket was written to meanwhile
+)
+
+// write is a change to one key on its way through the cache: a Set, conditional or not, or a
+// removal. It is passed by pointer and stays on the caller's stack.
+type write struct {
+	store.Write
+	life          lifetime // of a new entry, or of every one unless keeps is set
+	cond          cond
+	unstored      bool            // nothing is to be stored, and that is no error
+	freed         bool            // other buckets have released memory for it
+	uncounted     bool            // part of a call that is counted elsewhere
+	deferOnRemove bool            // notifyDeferred calls OnRemove later
+	del           bool            // counts as a Del, not as a Set
+	keeps         bool            // an existing entry keeps its expiry
+	reads         bool            // finding the entry is a read that is not counted yet
+	old           []byte          // for ifEqual and ifSame
+	until         uint32          // for ifSame
+	found         *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
+	call          *loadCall       // for ifListed: the load that writes
+	removals      *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
+}
+
+// cond is the condition of a write on the existing value.
+type cond uint8
+
+const (
+	always    cond = iota
+	ifAbsent       // there is no value
+	ifEqual        // it is write.old
+	ifSame         // it is write.old, and expires at write.until
+	ifChanged      // it is not write.Value
+	ifListed       // no condition on the value: write.call must not have been invalidated
+)
+
+// lifetime determines when a new entry expires: after its own TTL, or according to Options.
+type lifetime struct {
+	ttl   time.Duration
+	given bool
+}
+
+// byOptions is the lifetime of an entry that is stored without a TTL.
+var byOptions lifetime
+
+// withTTL returns the lifetime of an entry that is stored with a TTL.
+func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 
 // The rules of the sequence lock.
 //
@@ -90,6 +166,13 @@ func (b *bucket) unlockFor(w *write) {
 	b.mu.Unlock()
 }
 
+// isUnchanged is a reader's second load: it reports whether seq is still the sequence.
+func (b *bucket) isUnchanged(seq uint64) bool {
+	torn.Delay()
+	torn.Fence()
+	return b.seq.Load() == seq
+}
+
 // read looks up k, whose hash is h, and appends its value to dst, for records of every form. It
 // takes no lock. If the caller holds it, the outcome is never retry. The expiry is that of a hit.
 //
@@ -126,9 +209,7 @@ func (b *bucket) read(
 	if got == miss && !b.Large && b.Shared.LargeKeysOf(h).Load() != 0 {
 		return dst, 0, elsewhere
 	}
-	torn.Delay()
-	torn.Fence()
-	if b.seq.Load() != seq {
+	if !b.isUnchanged(seq) {
 		return dst, 0, retry
 	}
 	countLookup(n, mode, got)
@@ -168,8 +249,7 @@ func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool
 		return torn.Append(dst, f.Rec[f.Size+f.KeyLen:]), true
 	}
 	if cap(dst)-len(dst) < f.ValueLen {
-		torn.Fence()
-		if b.seq.Load() != seq { // do not allocate for a length that may be torn
+		if !b.isUnchanged(seq) { // do not allocate for a length that may be torn
 			return dst, false
 		}
 		dst = slices.Grow(dst, f.ValueLen)

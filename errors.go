@@ -79,6 +79,27 @@ var (
 	ErrVersion = snapshot.ErrVersion
 )
 
+// Errors that stay within the package.
+var (
+	// errUnmet is the result of a write whose condition does not hold.
+	errUnmet = errors.New("condition does not hold")
+
+	// errResized tells a Set that the cache was made smaller and its record belongs elsewhere.
+	errResized = errors.New("cache was resized")
+
+	// errForgotten says that the key belongs to a namespace that was reset or dropped since the key
+	// was made: the write needs another key.
+	errForgotten = errors.New("namespace was reset")
+
+	// errCold says that the value that a call needs is in the cold part. It is looked up there, or
+	// moved to main, without a lock, and the call is retried.
+	errCold = errors.New("value is in the cold part")
+
+	// errNoRoom says that the condition of the write holds, and that other buckets must release
+	// memory for its record.
+	errNoRoom = errors.New("other buckets have the memory")
+)
+
 // LoadPanic is the value with which a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics
 // when a load that it waits for panics. All waiting callers share it.
 type LoadPanic struct {
@@ -135,6 +156,14 @@ func batchErrorOf(failed []KeyError) error {
 	}
 	slices.SortFunc(failed, func(a, b KeyError) int { return a.Index - b.Index })
 	return &BatchError{failed}
+}
+
+// noMemory adds ErrNoMemory to an error of the system.
+func noMemory(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNoMemory, err)
 }
 
 // refusals counts the refused writes by their error.

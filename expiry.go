@@ -69,9 +69,9 @@ func (c *engine) renew(w *write) (found, done bool) {
 func (c *Cache) rewrite(w *write) error {
 	s := scratch.Get()
 	defer s.Release()
-	v, ok := c.peek(s.Bytes[:0], w)
+	v, _, got := c.lookup(s.Bytes[:0], w.Key, w.Hash, withValue)
 	s.Bytes = v
-	if !ok {
+	if got != hit {
 		return errUnmet
 	}
 	w.Value, w.old, w.cond, w.RewriteOnly = v, v, ifEqual, true

@@ -6,40 +6,11 @@ import (
 
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
+	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/torn"
-)
-
-// lookupMode selects the effects of a lookup.
-type lookupMode uint8
-
-const (
-	withValue   lookupMode = 1 << iota // append the value
-	counted                            // count in Stats, including near misses
-	touching                           // raise the frequency
-	orStale                            // accept expired entries that Options.StaleIfError keeps
-	wantPromote                        // move the entry from the cold part to main
-	precounted                         // already counted, as a hit
-	renewing                           // extend the expiry (Options.ExpireAfterAccess)
-
-	reading = touching | renewing // the effects of a read on an entry
-	getMode = withValue | counted | reading
-)
-
-// outcome is the result of a lookup: one of the store's, or what this package alone knows.
-type outcome uint8
-
-const (
-	miss         = outcome(store.Miss)
-	hit          = outcome(store.Hit) // the value was found
-	unclear      = outcome(store.Unclear)
-	negative     = unclear + iota // a load found no value: a miss except to loads
-	needsRefresh                  // a hit that must start a load of the value (Cache.getAhead)
-	elsewhere                     // not here, but perhaps in a large bucket
-	inCold                        // in the cold part: to be read by Cache.lookupCold
-	due                           // found, and its expiry must be extended (Cache.putOff)
-	retry                         // torn: the bucket was written to meanwhile
 )
 
 // readTries is the number of attempts before a reader takes the lock; they last longer than most
@@ -52,48 +23,39 @@ func (c *engine) lookup(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
 	b := c.bucket(h)
-	seq := b.seq.Load()
-	var now uint32 // 0: not read yet
+	seq := b.seq.Load() &^ 1 // an odd one is never found again
+	var now uint32           // 0: not read yet
 	rec, slot, s, candidate := b.Candidate(h, &now)
-	if seq&1 != 0 || candidate == store.Unclear {
-		return c.lookupAny(dst, k, h, mode)
-	}
-	got = outcome(candidate)
-	n := c.counters.Here()
-	out = dst
-	known := got == hit || c.shared.LargeKeysOf(h).Load() == 0
-	if got == hit {
-		if torn.Overlaps(dst, k) {
-			return c.lookupAny(dst, k, h, mode)
-		}
+	if candidate == store.Hit && !torn.Overlaps(dst, k) {
 		if mode&counted != 0 {
-			n.Hits.Add(1) // while the record is fetched, though it may be no hit
+			c.counters.Here().Hits.Add(1) // while the record is fetched, though it may be no hit
 		}
 		if mode&touching != 0 && b.Touches {
 			index.Raise(slot, s)
 			mode &^= touching
 		}
-		var value []byte
-		if value, expiry, known = store.ValueIn(b.Form, rec, k); mode&withValue != 0 {
-			out = torn.Append(dst, value)
+		value, expiry, known := store.ValueIn(b.Form, rec, k)
+		if known && (expiry == 0 || b.Shared.FreshAt(expiry, now)) {
+			if out = dst; mode&withValue != 0 {
+				out = torn.Append(dst, value)
+			}
+			if b.isUnchanged(seq) {
+				runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
+				return out, expiry, hit
+			}
 		}
-		known = known && b.Shared.FreshAt(expiry, now)
+		mode |= precounted
 	}
-	torn.Delay()
-	torn.Fence()
-	if !known || b.seq.Load() != seq {
-		if got == hit {
-			mode |= precounted
+	if candidate == store.Miss && c.shared.LargeKeysOf(h).Load() == 0 && b.isUnchanged(seq) {
+		if mode&counted != 0 {
+			if c.counters.Here().Misses.Add(1); slot != nil {
+				b.NoteGhostMiss(slot)
+			}
 		}
-		return c.lookupAny(dst, k, h, mode)
+		runtime.KeepAlive(&c.mask)
+		return dst, 0, miss
 	}
-	if got == miss && mode&counted != 0 {
-		if n.Misses.Add(1); slot != nil {
-			b.NoteGhostMiss(slot)
-		}
-	}
-	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
-	return out, expiry, got
+	return c.lookupAny(dst, k, h, mode)
 }
 
 // identity is an entry that was found without reading its value.
@@ -108,18 +70,16 @@ type identity struct {
 // returns the zero value if there is none, or if the entry needs more than the common lookup.
 func (c *engine) identify(k []byte, h uint64) identity {
 	b := c.bucket(h)
-	seq := b.seq.Load()
+	seq := b.seq.Load() &^ 1
 	var now uint32
 	rec, slot, s, candidate := b.Candidate(h, &now)
-	if seq&1 != 0 || candidate != store.Hit {
+	if candidate != store.Hit {
 		return identity{}
 	}
 	_, expiry, known := store.ValueIn(b.Form, rec, k)
 	known = known && b.Shared.FreshAt(expiry, now)
 	id := identity{b.entryID(c.bucketID(h), s), expiry, slot, s}
-	torn.Delay()
-	torn.Fence()
-	if !known || b.seq.Load() != seq {
+	if !known || !b.isUnchanged(seq) {
 		return identity{}
 	}
 	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
@@ -222,8 +182,64 @@ func (c *engine) lookupUnder(
 	return lb.read(dst, k, h, n, mode)
 }
 
-// peek appends the value of the key to dst, without counting as a lookup.
-func (c *engine) peek(dst []byte, w *write) ([]byte, bool) {
-	out, _, got := c.lookup(dst, w.Key, w.Hash, withValue)
-	return out, got == hit
+// lookupCold is lookup of a key that is in the cold part. It returns retry if it no longer is.
+//
+// The record is copied under the lock, and its value unpacked without one: no user code runs under
+// a lock. If the entry was read there before, it goes back to main.
+func (c *engine) lookupCold(
+	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
+) (out []byte, expiry uint32, got outcome) {
+	stored, value := scratch.Get(), scratch.Get()
+	defer stored.Release()
+	defer value.Release()
+	b := c.bucket(h)
+	var f store.Found
+	if !b.readCold(&f, stored, k, h, mode) {
+		return dst, 0, retry
+	}
+	v, err := stored.Bytes, error(nil)
+	if f.Kind.Base() == record.Packed {
+		v, err = c.shared.Compression.Unpack(value.Bytes[:0], stored.Bytes)
+		value.Bytes = v
+	}
+	if err != nil {
+		dropped := false
+		b.change(func(s *store.Store) { dropped = s.DropDamaged(&f, k, h) })
+		if !dropped {
+			return dst, 0, retry
+		}
+		countLookup(n, mode, miss)
+		return dst, 0, miss
+	}
+	countLookup(n, mode, hit)
+	if mode&counted != 0 {
+		b.ColdHits.Add(1)
+	}
+	if mode&wantPromote != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
+		c.promote(b, &f, k, v, h)
+	}
+	if mode&withValue != 0 {
+		dst = append(dst, v...) // k, which may overlap dst, is no longer used
+	}
+	return dst, f.Expiry, hit
+}
+
+// readCold is [store.Store.ReadCold] under the lock.
+func (b *bucket) readCold(
+	f *store.Found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
+) (ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	to.Bytes, ok = b.ReadCold(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
+	return ok
+}
+
+// promote moves to main the record that was found in the cold part, with value v.
+func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
+	var w write
+	w.Key, w.Value, w.Hash, w.RewriteOnly, w.uncounted = k, v, h, true, true
+	defer c.notify(&w)
+	b.lock()
+	defer b.unlockFor(&w)
+	b.Promote(was, &w.Write)
 }

@@ -323,3 +323,42 @@ func (c *engine) recover(timed bool) {
 		c.updateQuotas(&a.buckets[i])
 	}
 }
+
+// compressInBackground is the goroutine of a cache with a Compressor. It compresses the queues that
+// buckets report, until the cache is closed or collected.
+func compressInBackground(cache weak.Pointer[engine], s *cold.Compression) {
+	var w store.Waiting
+	for {
+		i, ok := s.Next()
+		if !ok {
+			return
+		}
+		for ; ok; i, ok = s.NextSoon() {
+			c := cache.Value()
+			if c == nil {
+				return
+			}
+			c.compressBucket(i, &w)
+		}
+	}
+}
+
+// compressBucket compresses the queue of a bucket, and builds a dictionary if one is due. Only the
+// goroutine calls it.
+func (c *engine) compressBucket(i int32, w *store.Waiting) {
+	b := &c.buckets[i]
+	for b.withWaiting(w, (*store.Store).TakeWaiting) {
+		b.PackWaiting(w)
+		if !b.withWaiting(w, (*store.Store).PutAway) {
+			break
+		}
+	}
+	c.shared.Compression.Renew()
+}
+
+// withWaiting calls fn under the lock.
+func (b *bucket) withWaiting(w *store.Waiting, fn func(*store.Store, *store.Waiting) bool) bool {
+	b.lock()
+	defer b.unlock()
+	return fn(&b.Store, w)
+}

@@ -375,10 +375,10 @@ func (t *Typed[K, V]) text(key *K) (b []byte, ok bool) {
 func (t *Typed[K, V]) parseKey(b []byte) (key K, ok bool) {
 	switch t.kind {
 	case reflect.String:
-		put(&key, string(b))
+		setAs(&key, string(b))
 		return key, true
 	case reflect.Slice:
-		put(&key, append([]byte{}, b...))
+		setAs(&key, append([]byte{}, b...))
 		return key, true
 	}
 	_, size := t.keyInt(key)
@@ -390,15 +390,15 @@ func (t *Typed[K, V]) parseKey(b []byte) (key K, ok bool) {
 	n := binary.BigEndian.Uint64(word[:])
 	switch t.kind {
 	case reflect.Int8, reflect.Uint8:
-		put(&key, uint8(n))
+		setAs(&key, uint8(n))
 	case reflect.Int16, reflect.Uint16:
-		put(&key, uint16(n))
+		setAs(&key, uint16(n))
 	case reflect.Int32, reflect.Uint32:
-		put(&key, uint32(n))
+		setAs(&key, uint32(n))
 	case reflect.Int64, reflect.Uint64:
-		put(&key, n)
+		setAs(&key, n)
 	default:
-		put(&key, uint(n)) // an int has the same bits
+		setAs(&key, uint(n)) // an int has the same bits
 	}
 	back, _ := t.keyInt(key)
 	return key, back == n // false where an int has 32 bits and the key needs more
@@ -427,5 +427,5 @@ func (t *Typed[K, V]) keyInt(key K) (n uint64, size int) {
 // type.
 func as[T any, K Key](k *K) T { return *(*T)(unsafe.Pointer(k)) }
 
-// put sets *k to v. It is sound under the same condition as as.
-func put[T any, K Key](k *K, v T) { *(*T)(unsafe.Pointer(k)) = v }
+// setAs sets *k to v. It is sound under the same condition as as.
+func setAs[T any, K Key](k *K, v T) { *(*T)(unsafe.Pointer(k)) = v }

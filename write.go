@@ -3,7 +3,6 @@ package ringcache
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -16,50 +15,6 @@ import (
 // in place or insert a record, and unlock. When a Set returns, it has taken effect.
 //
 // Locks are taken in the order given in docs/design.md. No user code runs while one is held.
-
-// write is a change to one key on its way through the cache: a Set, conditional or not, or a
-// removal. It is passed by pointer and stays on the caller's stack.
-type write struct {
-	store.Write
-	life          lifetime // of a new entry, or of every one unless keeps is set
-	cond          cond
-	unstored      bool            // nothing is to be stored, and that is no error
-	freed         bool            // other buckets have released memory for it
-	uncounted     bool            // part of a call that is counted elsewhere
-	deferOnRemove bool            // notifyDeferred calls OnRemove later
-	del           bool            // counts as a Del, not as a Set
-	keeps         bool            // an existing entry keeps its expiry
-	reads         bool            // finding the entry is a read that is not counted yet
-	old           []byte          // for ifEqual and ifSame
-	until         uint32          // for ifSame
-	found         *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
-	call          *loadCall       // for ifListed: the load that writes
-	removals      *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
-}
-
-// cond is the condition of a write on the existing value.
-type cond uint8
-
-const (
-	always    cond = iota
-	ifAbsent       // there is no value
-	ifEqual        // it is write.old
-	ifSame         // it is write.old, and expires at write.until
-	ifChanged      // it is not write.Value
-	ifListed       // no condition on the value: write.call must not have been invalidated
-)
-
-// lifetime determines when a new entry expires: after its own TTL, or according to Options.
-type lifetime struct {
-	ttl   time.Duration
-	given bool
-}
-
-// byOptions is the lifetime of an entry that is stored without a TTL.
-var byOptions lifetime
-
-// withTTL returns the lifetime of an entry that is stored with a TTL.
-func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 
 // errOver is the error of a negative TTL.
 var errOver = errors.New("time to live is over")
@@ -82,27 +37,6 @@ func (c *engine) expiryOf(l lifetime) (expiry uint32, err error) {
 	}
 	return c.shared.In(ttl), nil
 }
-
-// Errors that stay within the package.
-var (
-	// errUnmet is the result of a write whose condition does not hold.
-	errUnmet = errors.New("condition does not hold")
-
-	// errResized tells a Set that the cache was made smaller and its record belongs elsewhere.
-	errResized = errors.New("cache was resized")
-
-	// errForgotten says that the key belongs to a namespace that was reset or dropped since the key
-	// was made: the write needs another key.
-	errForgotten = errors.New("namespace was reset")
-
-	// errCold says that the value that a call needs is in the cold part. It is looked up there, or
-	// moved to main, without a lock, and the call is retried.
-	errCold = errors.New("value is in the cold part")
-
-	// errNoRoom says that the condition of the write holds, and that other buckets must release
-	// memory for its record.
-	errNoRoom = errors.New("other buckets have the memory")
-)
 
 // setFor is Set of an entry with the given lifetime.
 func (c *Cache) setFor(k, v []byte, l lifetime) error {
@@ -340,4 +274,10 @@ func (c *engine) inLargeLocked(w *write, fn func(lb *bucket) bool) bool {
 	lb.lock()
 	defer lb.unlockFor(w)
 	return fn(lb)
+}
+
+// bringToMain moves the value of a write's key to main, so that the write can look at it.
+func (c *engine) bringToMain(w *write) {
+	_, _, _ = c.lookupCold(nil, w.Key, w.Hash, c.counters.Here(), wantPromote)
+	w.Packed = false
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// Methods that readers call while a writer may be at work. lookup.go in the root package states the
+// Methods that readers call while a writer may be at work. bucket.go in the root package states the
 // rules that hold between the two loads of the bucket's sequence: no result is used before the
 // second load, and every bound is checked against memory that is always mapped.
 //
@@ -103,14 +103,26 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 	torn.Delay()
 	hd, ok := form.ParseShort(rec)
 	if !ok {
-		hd, ok = form.ParseOther(rec)
-		ok = ok && hd.Kind.Base() == record.Value
+		return valueInOther(form, rec, k)
 	}
-	end := hd.Size + len(k)
-	if !ok || hd.KeyLen != len(k) || hd.Total() > len(rec) || !torn.Equal(rec[hd.Size:end], k) {
+	end, total := hd.Size+hd.KeyLen, hd.Total()
+	if hd.KeyLen != len(k) || total > len(rec) || !torn.Equal(rec[hd.Size:end], k) {
 		return nil, 0, false
 	}
-	return rec[end:hd.Total()], hd.Expiry, true
+	return rec[end:total], 0, true
+}
+
+// valueInOther is ValueIn for headers of all other forms: the common one needs no call.
+//
+//go:norace
+func valueInOther(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
+	hd, ok := form.ParseOther(rec)
+	end, total := hd.Size+len(k), hd.Total()
+	if !ok || hd.Kind.Base() != record.Value || hd.KeyLen != len(k) || total > len(rec) ||
+		!torn.Equal(rec[hd.Size:end], k) {
+		return nil, 0, false
+	}
+	return rec[end:total], hd.Expiry, true
 }
 
 // NoteGhostMiss counts a miss that has found a ghost in a slot, and notes each ghost once for the
