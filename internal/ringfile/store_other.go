@@ -33,9 +33,6 @@ func (f *Store) Use(*Header) error { return nil }
 // Memory is not called.
 func (f *Store) Memory() *chunk.RingMemory { return nil }
 
-// ReadAhead is not called.
-func (f *Store) ReadAhead(chunk.Ref) {}
-
 // Close is not called.
 func (f *Store) Close(Mark) error { return nil }
 
