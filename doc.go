@@ -104,10 +104,12 @@
 // before NewWithOptions returns. A closed cache can no longer change its file.
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another program
-// truncates it, the process crashes with SIGBUS, as it would if the disk had no room for a page
-// that is being written. So the cache allocates disk space for each page before it uses the page.
-// Some copy-on-write file systems (ZFS, APFS) cannot do that, nor can others while a snapshot or a
-// reflink shares the pages: there, keep at least the length of the file free on the disk.
+// truncates it, the process crashes with SIGBUS, as it does if the disk fails to read a page later,
+// or had no room for a page that is being written. So the cache allocates disk space for each page
+// before it uses the page. Some copy-on-write file systems (ZFS, APFS) cannot do that, nor can
+// others while a snapshot or a reflink shares the pages: there, keep at least the length of the
+// file free on the disk. What a bad sector held before the file was opened is lost, with other
+// entries nearby (DiscardedRecords of [FileStats]), and its place is never used again.
 //
 // # Memory
 //

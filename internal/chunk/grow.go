@@ -113,7 +113,7 @@ func (p *Pool) growLocked(
 	if s.waits(used) {
 		return nil, s.refused
 	}
-	usual, least := most, min(leastArea, most/growShare)
+	least := min(leastArea, most/growShare)
 	if s.refused != nil {
 		least = max(least, used/growShare)
 		most = min(most, max(int(p.most.Load())-used, p.chunkSize))
@@ -122,7 +122,7 @@ func (p *Pool) growLocked(
 	first := p.wholeChunks(max(min(s.next, most), least))
 	for n := first; ; n = max(p.wholeChunks(n/2), least) {
 		var a *area
-		err := p.probeLocked(n, n < usual)
+		err := p.probeLocked(n)
 		if err == nil {
 			a, err = get(n)
 		}
@@ -141,9 +141,8 @@ func (p *Pool) growLocked(
 }
 
 // probeLocked returns an error if the system has no addresses for n bytes and for the headroom.
-// Only small areas, asked for after larger ones were refused, must leave that.
-func (p *Pool) probeLocked(n int, small bool) error {
-	if !small || p.mem.Headroom == 0 {
+func (p *Pool) probeLocked(n int) error {
+	if p.mem.Headroom == 0 {
 		return nil
 	}
 	m, err := p.mem.Map(n + p.mem.Headroom)

@@ -39,8 +39,8 @@ type Memory struct {
 	Granule int                         // unit of Discard in bytes; 0: it does nothing
 	Large   func(b []byte, want bool)   // asks for large pages for b, or for none; may be nil
 
-	// Headroom is the bytes of addresses that a pool leaves free once some were refused: the Go
-	// runtime ends the process if it gets none.
+	// Headroom is the bytes of addresses that a pool leaves free: the Go runtime ends the process if
+	// it gets none.
 	Headroom int
 
 	Rings *RingMemory // if not nil, where the chunks of rings come from in place of Map

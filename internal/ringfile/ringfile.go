@@ -171,6 +171,9 @@ func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 // slots of 25 bits, and of the smallest that tests use of 30.
 const slotBits = 30
 
+// noRing stands in the directory as the ring of a chunk that cannot be read.
+const noRing = 1<<(valueBits-slotBits) - 1
+
 // entry returns the directory's word of a chunk, and its salt.
 func (f *File) entry(c chunk.Ref) (word *atomic.Uint64, salt uint64) {
 	at := uintptr(c.Pointer())

@@ -15,3 +15,6 @@ func punch(int, int64, int64) error { return errors.ErrUnsupported }
 
 // preallocate returns an error: the caller has to write the bytes.
 func preallocate(int, int64, int64) error { return errors.ErrUnsupported }
+
+// prefault returns an error: the caller has to read the bytes from the file.
+func prefault([]byte) error { return errors.ErrUnsupported }

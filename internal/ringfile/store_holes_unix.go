@@ -132,12 +132,6 @@ func (f *Store) offset(b []byte) (off int64) {
 	return -1 // the file is closed
 }
 
-// ReadAhead starts to read a chunk from the disk. Without it, the system would read page by page
-// (preventReadAhead).
-func (f *Store) ReadAhead(r chunk.Ref) {
-	_ = unix.Madvise(r.Bytes(0, uint32(f.Rings.chunkSize)), unix.MADV_WILLNEED)
-}
-
 // hide maps empty pages in place of those of b, in one step.
 func hide(b []byte, access int) error {
 	// Sound: the pages are those of b, which is ours, and stay mapped throughout.

@@ -56,3 +56,7 @@ func keepInPlace(file disk) {
 		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags|noCopyOnWrite))
 	}
 }
+
+// prefault reads mapped bytes from the disk. The error of a read is an error of this call, and not
+// a signal. Before Linux 5.14 there is no such call.
+func prefault(b []byte) error { return unix.Madvise(b, unix.MADV_POPULATE_READ) }

@@ -28,6 +28,5 @@ func Open(string, uint64, func() Header) (*Store, Header, error) {
 func (f *Store) Path() (string, error)     { return "", nil }
 func (f *Store) Use(*Header) error         { return nil }
 func (f *Store) Memory() *chunk.RingMemory { return nil }
-func (f *Store) ReadAhead(chunk.Ref)       {}
 func (f *Store) Close(Mark) error          { return nil }
 func (f *Store) Release()                  {}

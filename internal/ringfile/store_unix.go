@@ -198,6 +198,7 @@ func (f *Store) resume(h *Header) error {
 			return err
 		}
 		f.Rings.add(b)
+		f.setAside(f.Rings.extents[len(f.Rings.extents)-1])
 	}
 	// The state on the disk must no longer say closed when the system begins to write pages back.
 	f.Rings.SetState(f.boot, false)
@@ -253,6 +254,37 @@ func (f *Store) mendExtent(size int64) (n int64, err error) {
 		off += n
 	}
 	return n, nil
+}
+
+// setAside takes chunks that the disk cannot read away from their rings, for good: a read of their
+// mapped bytes would be a signal. Free chunks are read as well, unless they are holes now.
+func (f *Store) setAside(r extent) {
+	isRead := func(i int) bool {
+		_, ok := inUse(&r.directory[i], i)
+		return ok || !f.holes.possible
+	}
+	size := f.Rings.chunkSize
+	for i := range r.directory {
+		if isRead(i) {
+			_ = unix.Madvise(wholeOS(r.chunks, i*size, size), unix.MADV_WILLNEED)
+		}
+	}
+	buf := make([]byte, size)
+	for i := range r.directory {
+		if !isRead(i) || prefault(wholeOS(r.chunks, i*size, size)) == nil {
+			continue
+		}
+		if _, err := f.file.ReadAt(buf, f.offset(r.chunks[i*size:])); err != nil {
+			r.directory[i].Store(withCheck(noRing<<slotBits, uint64(i)))
+		}
+	}
+}
+
+// wholeOS returns the n bytes of b from at on, and the rest of their pages; b begins with a page.
+func wholeOS(b []byte, at, n int) []byte {
+	page := unix.Getpagesize()
+	end := at + n + (page - 1)
+	return b[at/page*page : min(end/page*page, cap(b))]
 }
 
 // grow makes the file n bytes longer, and maps these bytes.
@@ -339,7 +371,7 @@ func (f *Store) mend(off, n int64) error {
 	for end := off + n; off < end; off += int64(len(b)) {
 		b = b[:min(int64(len(b)), end-off)]
 		if _, err := f.file.ReadAt(b, off); err != nil {
-			return err
+			continue // it is no hole: see setAside
 		}
 		if isFull || bytes.Contains(b, zeros) {
 			if _, err := f.file.WriteAt(b, off); err != nil {

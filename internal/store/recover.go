@@ -68,9 +68,6 @@ func (b *Store) EnterRecords(timed bool) {
 			continue
 		}
 		r, at := b.Ring(in), uint64(0)
-		for _, c := range r.Chunks() {
-			b.Shared.File.ReadAhead(c)
-		}
 		if !b.each(in, &at, 0, func(pos uint64, hd record.Header) bool {
 			key = b.recoverRecord(key, timed, in, pos, hd)
 			return true
