@@ -245,14 +245,11 @@ func (w *witness) reopen() error {
 			return fmt.Errorf("key %v: found %d bytes, want %v", k, len(v), e.Stamp)
 		case ok:
 			found++
-		case w.isThere(e) && !(known.generationLost && crash && k.space > 0):
+		case w.isThere(e):
 			return fmt.Errorf("key %v, %v, is not there again, and OnRemove was not told: %v",
 				k, e.Stamp, e.over())
 		default:
 			delete(w.live, k)
-			if known.generationLost && crash && k.space > 0 {
-				dead++
-			}
 		}
 	}
 	s := w.c.Stats()

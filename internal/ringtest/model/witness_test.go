@@ -72,12 +72,11 @@ func TestModel_Witness(t *testing.T) {
 
 // known are faults that the witness has met and that are not mended yet: it looks past them.
 var known = struct {
-	ownEvicted, deadRecovered, tickLost, generationLost bool
+	ownEvicted, deadRecovered, tickLost bool
 }{
-	ownEvicted:     true, // a large value evicts the entry that the call is about
-	deadRecovered:  true, // what was deleted with its namespace is among RecoveredEntries
-	tickLost:       true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
-	generationLost: true, // room for a large value evicts a generation: a killed process needs it
+	ownEvicted:    true, // a large value evicts the entry that the call is about
+	deadRecovered: true, // what was deleted with its namespace is among RecoveredEntries
+	tickLost:      true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
 }
 
 // plan is what is drawn for a run.
