@@ -59,7 +59,7 @@ func (b *Store) AdoptChunks(
 
 // EnterRecords is the second: it enters the records of the rings into the index. If timed is false,
 // the time since they were written is unknown, and those that may have expired are dropped.
-// Shared.Recovered counts what it finds.
+// Shared.Recovered counts those that are damaged.
 func (b *Store) EnterRecords(timed bool) {
 	var key []byte // a buffer
 	b.sizeIndex()
@@ -80,7 +80,6 @@ func (b *Store) EnterRecords(timed bool) {
 		b.cold.begun = b.cold.held() > 0
 	}
 	n, bytes := b.live(), b.liveBytes()
-	b.Shared.Recovered.Entries.Add(uint64(b.entries()))
 	b.Shared.CountArrival(Arrival{n, bytes}, b.Large)
 	b.learn()
 }
@@ -112,10 +111,12 @@ func (b *Store) SizeIndex(live int) {
 	}
 }
 
-// Settle is the third, when all buckets have done the second: it sets the limits of the cold part,
-// else the first Set would find no room in it, and in a FIFO cache it moves what another policy has
-// left in small to main.
+// Settle is the third, when all buckets have done the second, and the entries of forgotten
+// generations are gone: it counts the others, and sets the limits of the cold part, else the first
+// Set would find no room in it. In a FIFO cache it moves what another policy has left in small to
+// main.
 func (b *Store) Settle() {
+	b.Shared.Recovered.Entries.Add(uint64(b.entries()))
 	b.shapeCold()
 	if b.policy.Kind == policy.FIFO {
 		b.emptySmall() // the cold part has room for what that drops

@@ -375,8 +375,11 @@ func (b *Store) displace(victim uint64) {
 		return
 	}
 	why := Evicted
-	if b.Shared.Expired(hd.Expiry) {
+	switch {
+	case b.Shared.Expired(hd.Expiry):
 		why = Expired
+	case b.isForgotten(r, pos, hd):
+		why = Deleted
 	}
 	b.kill(r, pos, hd, b.keyHash(r, pos, hd), why)
 	if why == Evicted && hd.Kind != record.Internal {

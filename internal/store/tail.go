@@ -82,7 +82,9 @@ func (b *Store) judgeTail(
 		w.Records, w.Bytes = w.Records-1, w.Bytes-n
 		return policy.Reinsert
 	}
-	if hd.Kind == record.Internal && b.mustStay(r, r.Tail, *hd) && w.Spend(n) {
+	// Without work it stays as long as the ring has other records, lest this go on for ever.
+	if hd.Kind == record.Internal && b.mustStay(r, r.Tail, *hd) &&
+		(w.Spend(n) || r.Entries > int(b.internals)) {
 		if in == policy.Small {
 			return policy.Promote // small has room for few
 		}

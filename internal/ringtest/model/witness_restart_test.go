@@ -219,12 +219,6 @@ func (w *witness) reopen() error {
 	w.bound = w.drawBound()
 	w.note = fmt.Sprintf("with %d bytes, after a crash: %v", w.bound, crash)
 	w.startCounts()
-	dead := 0
-	for _, all := range w.dead {
-		if known.deadRecovered {
-			dead += len(all)
-		}
-	}
 	clear(w.dead)
 	before := maps.Clone(w.live)
 	if err := w.open(); err != nil {
@@ -245,21 +239,18 @@ func (w *witness) reopen() error {
 			return fmt.Errorf("key %v: found %d bytes, want %v", k, len(v), e.Stamp)
 		case ok:
 			found++
-		case w.isThere(e) && !(known.generationLost && crash && k.space > 0):
+		case w.isThere(e):
 			return fmt.Errorf("key %v, %v, is not there again, and OnRemove was not told: %v",
 				k, e.Stamp, e.over())
 		default:
 			delete(w.live, k)
-			if known.generationLost && crash && k.space > 0 {
-				dead++
-			}
 		}
 	}
 	s := w.c.Stats()
-	if n := int(s.File.RecoveredEntries); n < found+told || n > found+told+len(w.absent)+dead ||
+	if n := int(s.File.RecoveredEntries); n < found+told || n > found+told+len(w.absent) ||
 		s.File.DiscardedFiles != 0 {
 		return fmt.Errorf("%d found, told of %d, RecoveredEntries is %d of %d and up to %d, "+
-			"DiscardedFiles %d", found, told, n, len(before), dead+len(w.absent), s.File.DiscardedFiles)
+			"DiscardedFiles %d", found, told, n, len(before), len(w.absent), s.File.DiscardedFiles)
 	}
 	return w.gauges()
 }

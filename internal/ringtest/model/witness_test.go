@@ -72,13 +72,10 @@ func TestModel_Witness(t *testing.T) {
 
 // known are faults that the witness has met and that are not mended yet: it looks past them.
 var known = struct {
-	ownEvicted, deadRecovered, tickLost, kindLost, generationLost bool
+	ownEvicted, tickLost bool
 }{
-	ownEvicted:     true, // a large value evicts the entry that the call is about
-	deadRecovered:  true, // what was deleted with its namespace is among RecoveredEntries
-	tickLost:       true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
-	kindLost:       true, // the cold part gives an entry of a namespace back to the whole cache
-	generationLost: true, // room for a large value evicts a generation: a killed process needs it
+	ownEvicted: true, // a large value evicts the entry that the call is about
+	tickLost:   true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
 }
 
 // plan is what is drawn for a run.
@@ -131,9 +128,7 @@ func drawPlan(seed uint64, mostBytes int) *plan {
 	if rnd.IntN(4) == 0 {
 		p.o.ExpectedEntries = 1 << rnd.IntN(16)
 	}
-	if p.spaces = max(0, rnd.IntN(7)-3); known.kindLost && p.o.Compressor != nil {
-		p.spaces = 0
-	}
+	p.spaces = max(0, rnd.IntN(7)-3)
 	p.negative = rnd.IntN(3) == 0
 	p.sizes = rnd.IntN(5)
 	mean := max(p.meanSize(), p.o.MaxBytes/8000)
