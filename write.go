@@ -92,8 +92,8 @@ func (c *engine) place(w *write) (err error) {
 		switch w.Measure(c.shared); {
 		case len(w.Key) > record.MaxKey:
 			return c.refuse(w, c.tooLarge(w))
-		case !c.shared.IsLarge(w.Bytes): // and so shorter than the longest value
-			news, err = c.setSmall(b, w)
+		case !c.shared.IsLarge(w.Bytes) && (w.Restored || len(w.Value) <= c.shared.MaxValue()):
+			news, err = c.setSmall(b, w) // a restored one has room
 		case len(w.Value) > c.shared.MaxValue():
 			return c.refuse(w, c.tooLarge(w))
 		default:

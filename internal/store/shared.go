@@ -174,7 +174,7 @@ func (s *Shared) IsKept(expiry uint32) bool { return s.Now() < s.KeptUntil(expir
 
 // MaxValue returns the length of the longest value, which a header must have room for.
 func (s *Shared) MaxValue() int {
-	return int(min(int64(s.Bound())/maxValueShare, math.MaxUint32))
+	return int(min(uint64(s.Bound())/maxValueShare, math.MaxUint32)) // unsigned: a shift
 }
 
 // Hash returns the hash of a key: 9 bits for the bucket, 2 for the large bucket,
