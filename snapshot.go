@@ -55,7 +55,8 @@ func (c *Cache) SaveToFile(path string) error {
 // never during writes to the file. An entry that is present throughout and is not set again is
 // saved; one that was deleted earlier is not. One that is set again is saved with one of its
 // values, with the exception that [Cache.All] states for large ones. Save uses 3 MB for each
-// goroutine, plus twice the size of the longest value. Blocks are compressed if that makes them smaller.
+// goroutine, plus twice the size of the longest value. Blocks are compressed if that makes them
+// smaller.
 //
 // On an error the file at path is unchanged, unless it is the syncing of its directory that fails.
 // The error is that of the context if it has ended, [ErrClosed] after Close, and that of the file

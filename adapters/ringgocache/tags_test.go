@@ -1,10 +1,12 @@
 package ringgocache_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -234,4 +236,33 @@ func TestInvalidate_Concurrent(t *testing.T) {
 	done.Store(true)
 	others.Wait()
 	require.Greater(t, hits.Load(), int64(100))
+}
+
+// FuzzGet reads any bytes that are in the cache: they are a miss, or a value that was in them.
+func FuzzGet(f *testing.F) {
+	cache := newCache(f)
+	s := ringgocache.New(cache)
+	f.Add([]byte("\x00value"))
+	f.Add([]byte("\x01text"))
+	f.Add([]byte("\x02\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00value"))
+	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		require.NoError(t, cache.Set([]byte("k"), rec))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		v, err := s.Get(ctx, "k")
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(16*len(rec)+16<<10))
+		if err == nil {
+			require.True(t, bytes.HasSuffix(rec, fmt.Append(nil, asText(v))))
+		}
+	})
+}
+
+// asText returns a value of either type as a string.
+func asText(v any) string {
+	if b, ok := v.([]byte); ok {
+		return string(b)
+	}
+	return v.(string)
 }

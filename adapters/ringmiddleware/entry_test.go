@@ -2,6 +2,7 @@ package ringmiddleware
 
 import (
 	"net/http"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -100,7 +101,11 @@ func FuzzEntry(f *testing.F) {
 	}
 	f.Add([]byte("\x01\x00\xc8\x01\x00\x00\x00\x00\x01\x01\xff\xff\xff\xff\x0f"))
 	f.Fuzz(func(t *testing.T, v []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		e, ok := decodeEntry(v)
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(64*len(v)+16<<10))
 		if !ok {
 			return
 		}

@@ -105,7 +105,8 @@ type Record struct {
 	Freq int
 }
 
-// Each calls fn with each record of a block's body that is not left out. It returns an error if the body does not consist of runs of valid records, as many as the block's header says.
+// Each calls fn with each record of a block's body that is not left out. It returns an error if the
+// body does not consist of runs of valid records, as many as the block's header says.
 func (b *Ref) Each(body []byte, fn func(r *Record)) error {
 	if b.IsSizes() {
 		return nil
