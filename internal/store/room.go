@@ -373,7 +373,7 @@ func (f *Fit) Step(b *Store) {
 // as many as now, unless far fewer will do.
 func (b *Store) pagesWithin(quota int) int {
 	has, live := b.Index.Pages(), b.live()
-	each := b.size()/max(live, 1) + SlotBytes
+	each := b.liveBytes()/max(live, 1) + SlotBytes
 	live = min(live, quota/each)
 	// A little more than it needs, lest it grow again at once.
 	needs := b.pagesFor(live + live/8)
@@ -384,7 +384,8 @@ func (b *Store) pagesWithin(quota int) int {
 }
 
 // shed compacts, then evicts until the rings hold no more than total chunks together, or the work
-// of a step is done. It reports whether the former is true. Up to moves bytes in all are moved.
+// of a step is done. It reports whether the former is true. Up to moves bytes in all are moved: as
+// long as they last, no entry is evicted while a ring holds chunks that it does not need.
 func (b *Store) shed(total int, moves *int) (done bool) {
 	work := policy.SetWork(0, b.Shared.mostMoved)
 	work.Records = StepRecords
@@ -397,13 +398,30 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 			done = true
 			return in, false
 		}
-		if dead, worth := b.deadest(); worth {
-			in = dead
+		if loose, ok := b.loosest(); ok && *moves > 0 {
+			in, work.Keep = loose, true
+		} else {
+			work.Keep = false
 		}
-		left--
+		if left--; work.Keep && work.IsDone() {
+			return in, false
+		}
 		return in, left >= 0 && from-b.size()+budget-work.Bytes < StepBytes
 	})
 	return done
+}
+
+// loosest returns the ring, small or main, that holds most chunks beyond those that its live
+// records need, if there is one. The moves of its records, from tail to head, free these chunks.
+func (b *Store) loosest() (in policy.Ring, ok bool) {
+	most := 0
+	for i := range b.Rings {
+		r := &b.Rings[i]
+		if more := r.Held() - b.chunksFor(r.EntryBytes+int(b.mean)); more > most {
+			in, ok, most = policy.Ring(i), true, more
+		}
+	}
+	return in, ok
 }
 
 // over returns a ring that holds more than its part of total chunks, if all rings together hold

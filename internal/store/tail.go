@@ -44,9 +44,9 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 
 // passLive is passTail of a live record of ring r.
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *policy.Work) {
-	needsNoSlot := b.policy.Kind == policy.FIFO && !r.WorthCompacting() && !b.cold.on &&
-		hd.Kind != record.Internal
-	if needsNoSlot || in >= policy.Queue || hd.Total() > b.Longest {
+	if in >= policy.Queue || hd.Total() > b.Longest ||
+		b.policy.Kind == policy.FIFO && !w.Keep && !r.WorthCompacting() && !b.cold.on &&
+			hd.Kind != record.Internal { // needs no slot
 		b.dropTail(in, r, hd)
 		return
 	}
@@ -202,13 +202,21 @@ func (b *Store) countEvicted(in policy.Ring, hd *record.Header) {
 	}
 }
 
-// promote moves the record at the tail of small to the head of main. Its
-// frequency begins anew.
+// promote moves the record at the tail of small to the head of main. Its frequency begins anew. If
+// main has no room, the record stays in small while its reads and the work last.
 func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 	n := hd.Total()
 	main, limit := &b.Rings[policy.Main], b.limit().main
+	if held := main.Held(); !b.policy.Full && main.Fits(n, held) {
+		limit = max(limit, held)
+	}
 	if n > limit<<b.Shared.Shift {
-		b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
+		if index.Freq(p.Slot) > 0 && w.Spend(n) {
+			p.Slot = index.Lower(p.Slot)
+			b.rotate(policy.Small, p, *hd)
+		} else {
+			b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
+		}
 		return
 	}
 	b.makeRoom(policy.Main, n, limit, w)
