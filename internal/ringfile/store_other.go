@@ -27,6 +27,9 @@ func Open(string, uint64, func() Header) (*Store, Header, error) {
 // Path is not called.
 func (f *Store) Path() (string, error) { return "", nil }
 
+// Room is not called.
+func (f *Store) Room() int64 { return 0 }
+
 // Use is not called.
 func (f *Store) Use(*Header) error { return nil }
 
