@@ -326,17 +326,22 @@ type geometry struct {
 
 // geometryFor returns the geometry of a cache with valid settings.
 func geometryFor(o Options) geometry {
-	buckets := min(1<<(bits.Len(uint(o.MaxBytes/minBucketBytes))-1), store.BucketCount)
-	share := o.MaxBytes / buckets / chunksPerBucket
-	return geometry{
-		Options:   o,
-		least:     minMaxBytes,
-		buckets:   buckets,
-		chunkSize: min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize),
-		posBits:   index.PosBits,
-		seed:      newSecret(),
-		mem:       systemMemory(),
+	g := geometry{
+		Options: o,
+		least:   minMaxBytes,
+		posBits: index.PosBits,
+		seed:    newSecret(),
+		mem:     systemMemory(),
 	}
+	g.divide(o.MaxBytes)
+	return g
+}
+
+// divide sets the number of buckets and their chunks' size for so many bytes.
+func (g *geometry) divide(bytes int) {
+	g.buckets = min(1<<(bits.Len(uint(bytes/minBucketBytes))-1), store.BucketCount)
+	share := bytes / g.buckets / chunksPerBucket
+	g.chunkSize = min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize)
 }
 
 // newSecret returns a random secret, which is mixed into every hash so that outsiders cannot choose

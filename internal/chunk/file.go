@@ -57,7 +57,7 @@ func (p *Pool) fillLocked(r Ref) error {
 		return nil
 	}
 	s := &p.forRings
-	if s.waits(int(p.used.Load())) {
+	if p.waitsLocked(s) {
 		return s.refused
 	}
 	if err := p.mem.Rings.Fill(r.Bytes(0, uint32(p.chunkSize))); err != nil {

@@ -99,8 +99,12 @@ func (p *Pool) limitLocked() {
 	}
 }
 
-// waits reports whether it is too early to ask again after a refusal, with used bytes in use.
-func (s *source) waits(used int) bool {
+// waitsLocked reports whether it is too early to ask again after a refusal.
+func (p *Pool) waitsLocked(s *source) bool {
+	used := int(p.used.Load())
+	if p.mem.Rings != nil { // a refusal by a disk is slow
+		used = max(used, min(leastArea, int(p.most.Load())/growShare))
+	}
 	return s.refused != nil && s.waited < used/retryShare<<min(s.fails-1, retryTwice)
 }
 
@@ -110,7 +114,7 @@ func (p *Pool) growLocked(
 	s *source, most int, get func(n int) (*area, error),
 ) (*area, error) {
 	used := int(p.used.Load())
-	if s.waits(used) {
+	if p.waitsLocked(s) {
 		return nil, s.refused
 	}
 	least := min(leastArea, most/growShare)

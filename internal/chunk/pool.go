@@ -48,6 +48,8 @@ type Memory struct {
 
 // RingMemory is memory in a file. Its chunks never become pages, and the file unmaps them.
 type RingMemory struct {
+	Room int // bytes that there is memory for, as far as is known: those of the first area
+
 	Map func(n int) ([]byte, error) // n zero bytes, which have memory
 
 	// Drop gives the memory of a chunk back, and reports whether it did. The chunk can
@@ -109,6 +111,9 @@ func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 		p.pageSize = max(p.pageSize, mem.Granule)
 	}
 	p.forRings.next = p.mapSize
+	if r := mem.Rings; r != nil && r.Room > 0 {
+		p.forRings.next = min(p.mapSize, r.Room)
+	}
 	p.forPages.next = p.pageAreaSize()
 	p.bound.Store(int64(bound))
 	p.most.Store(int64(bound))

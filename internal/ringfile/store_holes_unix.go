@@ -4,6 +4,7 @@ package ringfile
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"sync/atomic"
 	"unsafe"
@@ -69,7 +70,10 @@ func (h *holes) count(more int64) {
 
 // Memory returns the file as the memory of a pool.
 func (f *Store) Memory() *chunk.RingMemory {
-	m := &chunk.RingMemory{Map: f.Rings.Map, Fill: f.fillChunk}
+	room := (room(int(f.file.Fd()))/HeadSize - 1) * HeadSize // without a directory
+	m := &chunk.RingMemory{
+		Map: f.Rings.Map, Fill: f.fillChunk, Room: int(min(room, math.MaxInt)),
+	}
 	if f.holes.possible {
 		m.Drop = f.dropChunk
 	}

@@ -3,16 +3,19 @@ package ringfile
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
 
-// mayFit reports whether the disk may have room for n bytes. A file system that has no limit,
-// such as ramfs, reports no blocks.
-func mayFit(fd int, n int64) bool {
+// room returns how many bytes the disk may have room for. A file system that has no limit, such as
+// ramfs, reports no blocks.
+func room(fd int) int64 {
 	var disk unix.Statfs_t
-	known := unix.Fstatfs(fd, &disk) == nil && disk.Blocks > 0
-	return !known || disk.Bavail >= uint64(n)/uint64(disk.Bsize)
+	if unix.Fstatfs(fd, &disk) != nil || disk.Blocks == 0 {
+		return math.MaxInt64
+	}
+	return int64(min(disk.Bavail, math.MaxInt64/2/uint64(disk.Bsize)) * uint64(disk.Bsize))
 }
 
 // preallocate allocates disk space for a range of a file, and separate space for blocks that the

@@ -27,6 +27,7 @@ func Open(string, uint64, func() Header) (*Store, Header, error) {
 // The methods are not called.
 func (f *Store) Path() (string, error)     { return "", nil }
 func (f *Store) Use(*Header) error         { return nil }
+func (f *Store) Room() int64               { return 0 }
 func (f *Store) Memory() *chunk.RingMemory { return nil }
 func (f *Store) Close(Mark) error          { return nil }
 func (f *Store) Release()                  {}

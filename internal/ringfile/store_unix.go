@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -118,6 +119,12 @@ func (f *Store) Path() (string, error) {
 		err = fmt.Errorf("%w: %w", ErrInUse, err)
 	}
 	return path, err
+}
+
+// Room returns how many bytes a new file may get, as far as is known.
+func (f *Store) Room() int64 {
+	n := room(int(f.file.Fd()))
+	return n + min(f.size, math.MaxInt64-n) // what was there will be gone
 }
 
 // Use makes the file, which has header h, that of a cache. It releases the file if it fails.
@@ -339,7 +346,7 @@ func preventReadAhead(b []byte) { _ = unix.Madvise(b, unix.MADV_RANDOM) }
 // or whose contents are not needed.
 func allocate(file disk, off, n int64) error {
 	// Without this check, a range that does not fit would fill the disk before it fails.
-	if !mayFit(int(file.Fd()), n) {
+	if room(int(file.Fd())) < n {
 		return unix.ENOSPC
 	}
 	err := preallocate(int(file.Fd()), off, n)

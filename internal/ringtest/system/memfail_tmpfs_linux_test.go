@@ -113,3 +113,22 @@ func TestTmpfs_WithoutALimit(t *testing.T) {
 	require.NoError(t, c.Set([]byte("k"), []byte("v")))
 	require.Equal(t, "v", string(c.Get(nil, []byte("k"))))
 }
+
+// A cache that gets a sixteenth of its bound is as good as one made with that.
+func TestTmpfs_ASixteenthOfTheBound(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{2, 4} {
+		found := map[string]int{}
+		for name, c := range map[string]*ringcache.Cache{
+			"file":   mustOpenSmall(t, 16*size<<20, ringtest.MountTmpfs(t, size)),
+			"memory": ringcache.New(size << 20),
+		} {
+			value := make([]byte, 2000)
+			for id := range uint32(size << 10) {
+				require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), value))
+			}
+			found[name] = c.Len()
+		}
+		require.Greater(t, float64(found["file"]), .9*float64(found["memory"]), "%d MB", size)
+	}
+}
