@@ -255,8 +255,10 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 	if f.IsNew {
 		// With more buckets than chunks, Sets would take them from one another all the time. A disk
 		// that has room later should not have too few.
-		g.divide(int(min(int64(g.MaxBytes), max(f.Room(), int64(g.MaxBytes/64), minMaxBytes))))
-		h.ChunkSize, h.Buckets = uint32(g.chunkSize), uint32(g.buckets)
+		if n := max(f.Room(), int64(g.MaxBytes/64), minMaxBytes); n < int64(g.MaxBytes) {
+			g.divide(int(n))
+			h.ChunkSize, h.Buckets = uint32(g.chunkSize), uint32(g.buckets)
+		}
 		return nil
 	}
 	g.chunkSize, g.buckets = int(h.ChunkSize), int(h.Buckets)
