@@ -52,7 +52,7 @@ var layers = [][]string{
 var unsafeFiles = []string{
 	"chunk_*.go", "hook.go", "internal/torn/torn.go", "typed.go",
 	"internal/chunk/*.go", "internal/index/*.go",
-	"internal/ring/ring.go", "internal/ringfile/word.go",
+	"internal/ring/ring.go", "internal/ringfile/ringfile.go",
 	"internal/ringfile/store_holes_unix.go",
 	"internal/stripe/stripe.go",
 }

@@ -154,7 +154,8 @@ func (p *Pool) probeLocked(n int) error {
 		err = p.mem.Unmap(m)
 	}
 	if err != nil {
-		return fmt.Errorf("map %d bytes and leave %d free: %w", n, p.mem.Headroom, err)
+		return fmt.Errorf("map %d bytes and leave %d free: %w: %w",
+			n, p.mem.Headroom, ErrNoMemory, err)
 	}
 	return nil
 }
