@@ -3,6 +3,7 @@
 package clock
 
 import (
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,14 +12,16 @@ import (
 // sinceBoot reads the clock that continues while the machine sleeps, or returns 0.
 func sinceBoot() time.Duration { return read(withSleep) }
 
-// asleep returns how long the machine has slept since it was started, less the time that passes
-// between the readings of two clocks.
-func asleep() (most time.Duration) {
-	for range 3 { // a reading that is not interrupted is exact
+// asleep returns bounds of the time that the machine has slept since it was started: time may pass
+// between the readings of two clocks. Readings that are not interrupted are exact.
+func asleep() (least, most time.Duration) {
+	most = math.MaxInt64
+	for range 3 {
+		first := read(withoutSleep)
 		all := read(withSleep)
-		most = max(most, all-read(withoutSleep))
+		least, most = max(least, all-read(withoutSleep)), min(most, all-first)
 	}
-	return most
+	return least, most
 }
 
 // read returns the time of a clock, or 0.

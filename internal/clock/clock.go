@@ -40,7 +40,7 @@ func New(start time.Time, t Times, fake func() time.Duration) Clock {
 	grace := uint32(min(int64(t.Grace/Tick), math.MaxUint32))
 	half := min(int64((t.Idle/2+Tick-1)/Tick), math.MaxUint32)
 	return Clock{start: start, fake: fake, times: t, grace: grace, half: half, Idles: t.Idle != 0,
-		sleep: sleep{source: asleep, before: asleep()}}
+		sleep: sleepSince()}
 }
 
 // Age returns how long ago the clock was made.
@@ -143,6 +143,17 @@ type sleep struct {
 	before time.Duration        // part of the total before the clock was made
 	known  atomic.Int64         // time asleep since then, as last determined
 	next   atomic.Int64         // awake time at which to check again
+}
+
+// sleepSince returns the sleep of a clock that begins now. Where readings are interrupted, it
+// counts too little: if the clock leapt ahead, entries that are set from then on would live longer
+// once a clock that resumes from an earlier mark measures them.
+func sleepSince() sleep {
+	_, before := asleep()
+	return sleep{before: before, source: func() time.Duration {
+		least, _ := asleep()
+		return least
+	}}
 }
 
 // until returns the time asleep until the clock's awake time is awake. Differences of less than a

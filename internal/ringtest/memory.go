@@ -21,6 +21,7 @@ func SystemMemory() chunk.Memory { return testhook.Default(1 << 20).Memory }
 // Memory returns memory that is counted.
 func (m *Meter) Memory() chunk.Memory {
 	mem := SystemMemory()
+	mem.Headroom = 0 // whose probes are no areas
 	mem.Map = func(n int) ([]byte, error) {
 		if m.Maps.Load() >= m.Allowed.Load() {
 			return nil, ErrRefused
