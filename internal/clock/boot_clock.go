@@ -14,7 +14,9 @@ func sinceBoot() time.Duration { return read(withSleep) }
 
 // asleep returns bounds of the time that the machine has slept since it was started: time may pass
 // between the readings of two clocks. Readings that are not interrupted are exact.
-func asleep() (least, most time.Duration) {
+func asleep() (least, most time.Duration) { return asleepBy(read) }
+
+func asleepBy(read func(id int32) time.Duration) (least, most time.Duration) {
 	most = math.MaxInt64
 	for range 3 {
 		first := read(withoutSleep)
