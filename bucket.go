@@ -54,10 +54,10 @@ const (
 	hit          = outcome(store.Hit) // the value was found
 	unclear      = outcome(store.Unclear)
 	negative     = unclear + iota // a load found no value: a miss except to loads
-	needsRefresh                  // a hit that must start a load of the value (Cache.getAhead)
+	needsRefresh                  // a hit that must start a load of the value (engine.getAhead)
 	elsewhere                     // not here, but perhaps in a large bucket
-	inCold                        // in the cold part: to be read by Cache.lookupCold
-	due                           // found, and its expiry must be extended (Cache.putOff)
+	inCold                        // in the cold part: to be read by engine.lookupCold
+	due                           // found, and its expiry must be extended (engine.putOff)
 	retry                         // torn: the bucket was written to meanwhile
 )
 
@@ -281,7 +281,7 @@ func (b *bucket) invalidateLocked(w *write) {
 // for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	if w.Restored { // negative entries are newer too
-		there = b.Holds(&w.Write, new(store.Found))
+		there = b.FindOrExpire(&w.Write, new(store.Found))
 		return there, !there
 	}
 	var f store.Found

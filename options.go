@@ -313,7 +313,7 @@ type geometry struct {
 	buckets   int                  // power of two, at most store.BucketCount
 	chunkSize int                  // power of two, at least 64
 	now       func() time.Duration // time since the cache was made; nil: the real one
-	posBits   uint                 // width of a position: generation and offset
+	posBits   uint                 // width of a position, a count of bytes
 	seed      [2]uint64            // {0, 0}: all hashes are 0
 	mem       chunk.Memory
 	ringFile  *ringfile.Store // nil: the cache is in memory only

@@ -267,7 +267,7 @@ func (t *restorer) restoreStep(items []item, body []byte) (n, news int, ok bool)
 		if !t.prepare(it, body) {
 			continue
 		}
-		isLarge := func(lb *bucket) bool { return lb.Holds(&t.w.Write, new(store.Found)) }
+		isLarge := func(lb *bucket) bool { return lb.FindOrExpire(&t.w.Write, new(store.Found)) }
 		if t.rec == nil || b.Closed || t.c.shared.IsLarge(len(t.rec)) ||
 			t.c.inLargeLocked(&t.w, isLarge) {
 			return n, news, false

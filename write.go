@@ -53,9 +53,10 @@ func (c *Cache) setFor(k, v []byte, l lifetime) error {
 	return c.put(c.space, &w, "ringcache: set")
 }
 
-// put stores the record of a write: every value enters the cache here, and the entries removed for
-// it are passed to OnRemove. in is the namespace that can renew the key, or nil; verb names the
-// call in errors. A fault in the caller's value leaves no lock held.
+// put stores the record of a write: every value that is set or loaded enters the cache here (those
+// of a snapshot in restoreStep), and the entries removed for it are passed to OnRemove. in is the
+// namespace that can renew the key, or nil; verb names the call in errors. A fault in the caller's
+// value leaves no lock held.
 func (c *engine) put(in *space, w *write, verb string) (err error) {
 	if c.options.OnRemove != nil {
 		defer c.notify(w)

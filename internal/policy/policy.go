@@ -24,8 +24,10 @@
 //     the size of small.
 package policy
 
-// Kind is an eviction policy. Where FIFO differs outside this package, internal/store and
-// snapshot_load.go of the root test for it.
+// Kind is an eviction policy. FIFO uses one ring, main, counts no reads and learns nothing. Outside
+// this package, internal/store and the root's options.go and snapshot*.go test for it. Reads only
+// raise two bits of a slot, and only tails are decided on: a policy that orders by recency, such as
+// LRU, cannot be had exactly.
 type Kind uint8
 
 const (
@@ -82,9 +84,9 @@ func (w *Work) Spend(n int) bool {
 type Verdict uint8
 
 const (
-	Drop     Verdict = iota // it is evicted; its slot stays behind as a ghost
+	Drop     Verdict = iota // it leaves the policy's rings; its slot stays behind as a ghost
 	Promote                 // from small to the head of main
-	Reinsert                // from the tail of main to its head
+	Reinsert                // from the tail of its ring to the head
 )
 
 // State is the policy of one bucket.

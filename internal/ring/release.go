@@ -35,7 +35,8 @@ func (r *Ring) ReleaseDead(h record.Header) {
 	r.Release(uint64(h.Total()))
 }
 
-// drop empties the first slot that holds a chunk, which is that of pos.
+// drop empties the first slot that holds a chunk, which is that of pos. A head that has borrowed
+// the chunk, as in a full ring, keeps it; else it goes back to the pool.
 func (r *Ring) drop(pos uint64) {
 	at := r.entry(pos)
 	if r.borrowed {

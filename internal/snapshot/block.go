@@ -149,7 +149,7 @@ func (b *Ref) IsSizes() bool { return b.Kind == kindSizes }
 // IsNames reports whether the records of the block are those of namespaces.
 func (b *Ref) IsNames() bool { return b.Kind == kindNames }
 
-// parseRun returns the number of records of the run at the beginning of b, and their bytes.
+// parseRun returns the number of records of the run at the beginning of body, and their bytes.
 func (b *Ref) parseRun(body []byte) (n, size int, ok bool) {
 	if len(body) < runHeaderSize || body[0] > Main {
 		return 0, 0, false
@@ -160,8 +160,8 @@ func (b *Ref) parseRun(body []byte) (n, size int, ok bool) {
 	return int(records), int(bytes), ok
 }
 
-// parseRecord decodes the header of the record at the beginning of b. It reports false if b does
-// not begin with a complete record of a kind that snapshots have.
+// parseRecord decodes the header of the record at the beginning of rec. It reports false if rec
+// does not begin with a complete record of a kind that snapshots have.
 func (b *Ref) parseRecord(rec []byte) (h record.Header, ok bool) {
 	if len(rec) >= 4 {
 		h, ok = record.Plain.ParseShort(rec)

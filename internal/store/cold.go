@@ -19,8 +19,8 @@ import (
 // tail, compresses them without the lock, and appends them to the cold ring. If the queue is full,
 // the victim goes to the cold ring as it is: no Set waits. The goroutine never evicts: Sets keep
 // room in the cold ring for all that waits. An entry that is hit a second time goes back to main
-// (Cache.lookupCold). An entry that was hit once gets another round at the cold ring's tail: moving
-// it at once would leave a dead record for each hit, and there are many.
+// (lookupCold). An entry that was hit once gets another round at the cold ring's tail: moving it at
+// once would leave a dead record for each hit, and there are many.
 
 const (
 	// One bucket in scoutEach is a scout: it compresses even if that does not pay, so that it is known

@@ -16,7 +16,7 @@ import (
 // that have expired dead. Compaction reclaims their bytes (room.go).
 //
 // With Options.StaleIfError, this search leaves expired records for that time, since they are
-// returned if a load fails (Cache.stale). But a tail that reaches an expired record drops it, and
+// returned if a load fails (engine.result). But a tail that reaches an expired record drops it, and
 // so does every write of its key.
 
 const (

@@ -210,7 +210,7 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	}
 	b.MoveHomes()
 	var f Found
-	there := b.Holds(w, &f)
+	there := b.FindOrExpire(w, &f)
 	if there && !to.Replace {
 		return false, true
 	}

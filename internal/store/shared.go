@@ -49,7 +49,7 @@ type Config struct {
 	Seed        [2]uint64 // mixed into every hash
 	Policy      policy.Kind
 	Buckets     int             // small ones: a power of two, at most BucketCount
-	PosBits     uint            // width of a position: generation and offset
+	PosBits     uint            // width of a position, a count of bytes
 	Expected    int             // expected number of entries; 0: not known
 	File        *ringfile.Store // nil: the cache is in memory only
 	Notifies    bool            // OnRemove is to be called for removed entries

@@ -22,12 +22,12 @@ const RingCount = 2
 // are its methods:
 //
 //   - for readers without the lock: Candidate, Find, IsDue, NoteGhostMiss, CountOddities, Ring
-//   - one entry: Lookup, Holds, NoteRead, MoveHomes, Set, EndWrite, Arrived, Fail, Restore, Delete,
-//     Touch, PutOff, Keep
+//   - one entry: Lookup, FindOrExpire, NoteRead, MoveHomes, Set, EndWrite, Arrived, Fail, Restore,
+//     Delete, Touch, PutOff, Keep
 //   - memory: Memory, Lack, IsShort, Demand, Expect, Give, GivePages
 //   - all entries, in steps: Walk, EndWalk, DeleteStep, DropStep, and the methods of Keys and Fit
 //   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, PackWaiting, PutAway
-//   - parts with methods of their own: Namespaces, Recovery
+//   - recovery from a file: AdoptChunks, EnterRecords, Settle
 //   - its life: Init, Reset, Close
 //   - figures: Sizes, Check
 //
@@ -165,7 +165,7 @@ func (b *Store) Set(w *Write) error {
 	var f Found
 	there := false
 	if got != Miss || slot != nil { // else the key is new, and has no ghost
-		there = b.Holds(w, &f)
+		there = b.FindOrExpire(w, &f)
 	}
 	if there && index.Ring(f.Slot) >= policy.Queue {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
@@ -300,7 +300,7 @@ func (b *Store) enter(f *Found, slot, h uint64) {
 // has no value, and neither has a negative one.
 func (b *Store) Delete(w *Write, taken *[]byte) bool {
 	var f Found
-	if !b.Holds(w, &f) {
+	if !b.FindOrExpire(w, &f) {
 		return false
 	}
 	if taken != nil {

@@ -42,7 +42,15 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	}
 }
 
-// passLive is passTail of a live record of ring r.
+// passLive is passTail of a live record of ring r. The first rule that applies decides:
+//
+//  1. A record of the cold part, or one that is too long for the bucket by now, is dropped.
+//  2. With FIFO, so is any other, without a look at the index, if there is nothing to compact.
+//  3. The entry that the write is about stays: no write evicts it.
+//  4. While a ring is compacted (Work.Keep), all stay.
+//  5. A record of the cache's own that is in use stays.
+//  6. In a ring that is worth compacting, what the policy would drop stays.
+//  7. The policy decides. What it drops may go to the cold part instead.
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *policy.Work) {
 	if in >= policy.Queue || hd.Total() > b.Longest ||
 		b.policy.Kind == policy.FIFO && !w.Keep && !r.WorthCompacting() && !b.cold.on &&
