@@ -158,14 +158,6 @@ func batchErrorOf(failed []KeyError) error {
 	return &BatchError{failed}
 }
 
-// noMemory adds ErrNoMemory to an error of the system.
-func noMemory(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", ErrNoMemory, err)
-}
-
 // refusals counts the refused writes by their error.
 type refusals struct{ tooLarge, noMemory, ttlTooShort atomic.Uint64 }
 

@@ -4,8 +4,9 @@ package policy
 // to tell a trend from chance. Each bucket gathers Evidence, passes it to the Learner from time to
 // time, and adopts the Lessons. Callers must synchronize access to the Learner.
 //
-// Lessons come from the ghosts, which show what the dropped entries would have been worth, and from
-// entries on probation. A Set can find a ghost, and so can a Get, which need not be followed by a Set.
+// Lessons come from the ghosts, which show what the dropped entries would have been worth, and
+// from entries on probation. A Set can find a ghost, and so can a Get, which need not be followed
+// by a Set.
 //
 // The size of small: a ghost that is found is a hit that a larger ring would have had. The ring
 // whose ghosts are found at the higher rate, per ghost, is the one in which another byte gains more

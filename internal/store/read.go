@@ -255,7 +255,8 @@ func (b *Store) Lookup(f *Found, k []byte, h uint64) bool {
 	return b.findCounting(f, k, h) && f.Kind.Base() != record.Negative && !b.Shared.Expired(f.Expiry)
 }
 
-// FindOrExpire is findCounting that removes an entry that has expired. The entry may be a negative one.
+// FindOrExpire is findCounting that removes an entry that has expired. The entry may be a negative
+// one.
 func (b *Store) FindOrExpire(w *Write, f *Found) bool {
 	if !b.findCounting(f, w.Key, w.Hash) {
 		return false
