@@ -49,6 +49,9 @@ func TestMemory_RefusedByTheSystem(t *testing.T) {
 // Whatever the limit, the Go runtime gets the memory that it needs: refused that, it ends the
 // process.
 func TestMemory_LeavesTheRuntimeItsPart(t *testing.T) {
+	if strconv.IntSize == 32 {
+		t.Skip("the pool leaves 4 MB where addresses have 32 bits, and this test's heap grows by more")
+	}
 	for _, megabytes := range []uint64{66, 74, 90, 140} {
 		t.Run(strconv.FormatUint(megabytes, 10), func(t *testing.T) {
 			if !ringtest.InChild(t) {
