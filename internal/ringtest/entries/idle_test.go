@@ -77,7 +77,7 @@ var idleReads = map[string]func(c *ringcache.Cache, k []byte) bool{
 		stored, err := ringtest.SetIfAbsent(c, k, nil)
 		return !stored && err == nil
 	},
-	"SetIfAbsentWithTTL": func(c *ringcache.Cache, k []byte) bool {
+	"SetIfAbsent with a TTL": func(c *ringcache.Cache, k []byte) bool {
 		_, stored, err := c.SetIfAbsent(nil, k, nil, time.Hour)
 		return !stored && err == nil
 	},

@@ -55,7 +55,7 @@ func userFunctions() []userFunction {
 				return v, true
 			}))
 		}},
-		{"UpdateWithTTL", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
+		{"Update with a TTL", false, func(c *ringcache.Cache, k, v []byte, inner func()) {
 			_ = c.Update(k, ringtest.Replace(func([]byte, bool) ([]byte, bool) {
 				inner()
 				return v, true
