@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/ringcache/ringcache"
@@ -176,10 +175,6 @@ func (w *witness) was(k entryKey) *entry {
 
 // isThere reports whether an entry was there for certain during the call.
 func (w *witness) isThere(e *entry) bool {
-	if known.ownEvicted && (w.on.kind == opWrite || w.on.kind == opRewrite) &&
-		slices.Contains(w.on.told[w.on.key], ringcache.RemovedEvicted) {
-		return false
-	}
 	return e != nil && !e.mayBeOver(w.now())
 }
 

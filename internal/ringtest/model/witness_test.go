@@ -72,10 +72,9 @@ func TestModel_Witness(t *testing.T) {
 
 // known are faults that the witness has met and that are not mended yet: it looks past them.
 var known = struct {
-	ownEvicted, tickLost bool
+	tickLost bool
 }{
-	ownEvicted: true, // a large value evicts the entry that the call is about
-	tickLost:   true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
+	tickLost: true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
 }
 
 // plan is what is drawn for a run.

@@ -227,7 +227,7 @@ func (w *witness) mayLeave(k entryKey, e *entry, of origin, why ringcache.Remova
 				return nil
 			}
 		}
-		if mine && of == ofLive && kind != opLoad && !known.ownEvicted {
+		if mine && of == ofLive && kind != opLoad {
 			return fmt.Errorf("key %v, which the call is about", k)
 		}
 	case ringcache.RemovedReset:
