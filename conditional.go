@@ -73,7 +73,7 @@ func (w *write) met(err error) (bool, error) {
 
 // Entry is the entry of a key as [Cache.Update] or [Typed.Update] found it. The last call of Set,
 // SetWithTTL or Del decides what becomes of it, and without one nothing changes. It is valid until
-// the function that received it returns.
+// the function returns.
 type Entry[V any] struct {
 	Value   V             // a copy, which the function may modify; the zero value if Present is false
 	TTL     time.Duration // the remaining time to live; 0 if the entry never expires, or is absent

@@ -198,7 +198,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("ringcache: check options: %s: %w", what, ErrInvalidOptions)
 }
 
-// Policy is the rule by which a cache chooses the entries to drop when it is full.
+// Policy is the rule by which a full cache chooses the entries to drop.
 type Policy uint8
 
 const (
