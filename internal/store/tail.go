@@ -211,25 +211,29 @@ func (b *Store) countEvicted(in policy.Ring, hd *record.Header) {
 }
 
 // promote moves the record at the tail of small to the head of main. Its frequency begins anew. If
-// main has no room, the record stays in small while its reads and the work last.
+// main has no room, the record stays in small while its reads and the work last, and one of the
+// cache's own as long as small has others.
 func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 	n := hd.Total()
 	main, limit := &b.Rings[policy.Main], b.limit().main
 	if held := main.Held(); !b.policy.Full && main.Fits(n, held) {
 		limit = max(limit, held)
 	}
-	if n > limit<<b.Shared.Shift {
-		if index.Freq(p.Slot) > 0 && w.Spend(n) {
+	fits := n <= limit<<b.Shared.Shift
+	if fits {
+		b.makeRoom(policy.Main, n, limit, w)
+		fits = main.Extend(uint64(n), limit) == nil
+	}
+	if small := &b.Rings[policy.Small]; !fits {
+		switch {
+		case hd.Kind == record.Internal && small.Entries > int(b.internals):
+			b.rotate(policy.Small, p, *hd)
+		case index.Freq(p.Slot) > 0 && w.Spend(n):
 			p.Slot = index.Lower(p.Slot)
 			b.rotate(policy.Small, p, *hd)
-		} else {
-			b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
+		default:
+			b.dropTail(policy.Small, small, hd)
 		}
-		return
-	}
-	b.makeRoom(policy.Main, n, limit, w)
-	if err := main.Extend(uint64(n), limit); err != nil {
-		b.dropTail(policy.Small, &b.Rings[policy.Small], hd)
 		return
 	}
 	slot := index.WithFreq(p.Slot, 0)
