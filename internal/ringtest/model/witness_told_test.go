@@ -154,7 +154,9 @@ func (w *witness) depart(gone ringcache.Removal) (k entryKey, err error) {
 	if of == ofDead {
 		if gone.Reason != ringcache.RemovedDeleted &&
 			!(gone.Reason == ringcache.RemovedExpired && e.mayBeOver(w.now())) &&
-			!(w.on.kind == opReset && gone.Reason == ringcache.RemovedReset) {
+			!(w.on.kind == opReset && gone.Reason == ringcache.RemovedReset) &&
+			// The record of the next generation makes room before the old one is forgotten.
+			!(w.on.kind == opResetSpace && gone.Reason == ringcache.RemovedEvicted) {
 			return k, fmt.Errorf("key %v was deleted with its namespace", k)
 		}
 		return k, nil

