@@ -17,8 +17,8 @@ import (
 
 // keepsFloor are the shares of the entries that Resize may evict, by the share of the new bound
 // that live entries have, beyond those that leave if the cache is filled at that bound, and the
-// share of those that were read lately. They are what is reached, to be lowered: Resize should evict
-// nothing up to a share of 0.7, and 0.05 at 0.9.
+// share of those that were read lately. They are what is reached, to be lowered: Resize should
+// evict nothing up to a share of 0.7, and 0.05 at 0.9.
 type keepsFloor struct{ live, evicted, read float64 }
 
 var (
