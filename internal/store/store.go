@@ -223,6 +223,7 @@ func (b *Store) insert(f *Found, replace bool, w *Write) error {
 		b.expireSome()
 	}
 	to, limit := b.place(f, replace, w)
+	isLimit := b.known == hintUnknown // else limit is only what the ring holds
 	pos, err := b.append(to, limit, w)
 	b.unsure.on = false
 	if err != nil {
@@ -238,7 +239,7 @@ func (b *Store) insert(f *Found, replace bool, w *Write) error {
 		b.sweep()
 	}
 	b.tendIndex()
-	if b.known == hintUnknown {
+	if isLimit && b.known == hintUnknown {
 		b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
 	}
 	b.prepare(to)
