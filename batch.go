@@ -20,7 +20,7 @@ import (
 // misses to overlap, few enough for the lines to stay in L1.
 const batchSize = 32
 
-// mustFit panics if a slice beside the keys is shorter than they are.
+// mustFit panics if one of the slices that belong to keys is shorter than keys.
 func mustFit(verb string, keys int, beside ...int) {
 	for _, n := range beside {
 		if n < keys {

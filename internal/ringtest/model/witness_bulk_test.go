@@ -177,7 +177,7 @@ func (l *loader) one(ctx context.Context, key []byte) ([]byte, time.Duration, er
 	return all[0].Value, all[0].TTL, all[0].Err
 }
 
-// done counts the loads, and notes what is there after them.
+// done counts the loads and updates the model with their results.
 func (l *loader) done() error {
 	w := l.w
 	for id := range l.loaded {

@@ -348,7 +348,7 @@ func (w *witness) setWithTTL() error {
 	return w.wrote(k, s, ttl, err)
 }
 
-// wrote notes a write with a TTL of its own.
+// wrote updates the model after a write with an explicit TTL.
 func (w *witness) wrote(k entryKey, s ringtest.Stamp, ttl time.Duration, err error) error {
 	if ringtest.IsBrief(ttl) {
 		w.refused.TTLTooShort++

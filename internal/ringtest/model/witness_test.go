@@ -23,8 +23,8 @@ import (
 // before the call began is a fault, as is a key that was told of and is found again without a
 // write, a reason that is not true, or a counter that does not agree with what was told.
 //
-// All options are drawn together for each run, and every operation is drawn from a seed of its own,
-// so that a run can be repeated with some of its operations left out.
+// Each run combines random options. Each operation has its own seed, so a run can be repeated with
+// some of its operations left out.
 
 var (
 	witnessRuns = flag.Int("ringcache.witness", 0, "number of runs of TestModel_Witness; 0: as usual")
