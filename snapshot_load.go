@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 
 	"github.com/ringcache/ringcache/internal/clock"
@@ -76,6 +77,7 @@ type terms struct {
 	shift int64 // ticks from the clock of the saved cache to that of this one
 	to    store.Restored
 	names generations
+	size  uint64 // bytes of the snapshot, with as many records at most; 0: not known
 }
 
 // generations are those of the namespaces of a snapshot, and what they are in the cache.
@@ -165,6 +167,7 @@ func (c *engine) restore(s *snapshot.Contents, t terms) error {
 	if c.options.OnRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it, and it may panic
 	}
+	t.size = uint64(s.Size)
 	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
 		return c.newRestorer(t).restore
 	})
@@ -208,9 +211,12 @@ func (t *restorer) sizeIndexes(body []byte) {
 	if !t.to.Replace || len(body) != 16*(n+store.LargeBuckets) {
 		return // buckets have other records
 	}
+	left := t.size // else the sizes are made up, and memory for them would not be in proportion
 	for i := range n {
-		live := binary.LittleEndian.Uint64(body[16*i:])
-		each := binary.LittleEndian.Uint64(body[16*i+8:])/max(live, 1) + store.SlotBytes
+		live := min(binary.LittleEndian.Uint64(body[16*i:]), left)
+		left -= live
+		bytes := min(binary.LittleEndian.Uint64(body[16*i+8:]), math.MaxInt64)
+		each := bytes/max(live, 1) + store.SlotBytes
 		t.c.buckets[i].change(func(b *store.Store) {
 			b.SizeIndex(int(min(live, uint64(b.Memory().Quota)/each))) // a smaller cache gets fewer
 		})

@@ -224,6 +224,9 @@ func (w *Worker) flush() error {
 func (s *Saver) put(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.err != nil && s.err != errCut {
+		return s.err
+	}
 	n, err := s.To.Write(b)
 	s.Written += int64(n)
 	if n < len(b) && err == nil {

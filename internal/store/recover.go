@@ -188,6 +188,10 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	return b.Shared.Compression.Recovers(packed)
 }
 
+// fitShare is the part of its quota that a bucket may hold beyond it while a snapshot is loaded of
+// which all records fit.
+const fitShare = 16
+
 // Restored tells how the records of a snapshot are stored.
 type Restored struct {
 	Replace bool // of two records of a key, the later one stays; else the one that is there
@@ -203,10 +207,18 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 		return false, false
 	}
 	// As long as there are free chunks, a record goes to the ring that it was in, however much of the
-	// bucket that ring may have. If all records fit, the bucket held as many chunks before.
-	if more := len(rec) - r.Left(); more > 0 && (!to.Fit && b.chunksFor(more) > b.free(b.limit()) ||
-		r.Extend(uint64(len(rec)), math.MaxInt) != nil) {
-		return false, false
+	// bucket that ring may have. If all records fit, the bucket may have held somewhat more than its
+	// quota, but not if values were compressed there or a record is in the snapshot twice.
+	if more := len(rec) - r.Left(); more > 0 {
+		need := b.chunksFor(more)
+		hasRoom := need <= b.free(b.limit())
+		if !hasRoom && to.Fit {
+			bytes, quota := need<<b.Shared.Shift, b.quota()
+			hasRoom = bytes <= b.Shared.Pool.Spare() && b.held()+bytes <= quota+quota/fitShare
+		}
+		if !hasRoom || r.Extend(uint64(len(rec)), math.MaxInt) != nil {
+			return false, false
+		}
 	}
 	b.MoveHomes()
 	var f Found

@@ -2,6 +2,8 @@ package persist
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,6 +21,8 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/codec"
 	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/snapshot"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // ReadSnapshot adds: keys that are there stay as they are, the absent ones among them.
@@ -183,5 +187,109 @@ func TestLoad_FullCacheLosesNothing(t *testing.T) {
 				require.NoError(t, d.Close())
 			}
 		}
+	}
+}
+
+// What is loaded stays within the bound, also where the snapshot has more bytes than the saved
+// cache: values that were compressed there, and records that a partial snapshot has twice.
+func TestLoad_StaysWithinTheBound(t *testing.T) {
+	t.Parallel()
+	for name, partial := range map[string]bool{"compressed": false, "partial": true} {
+		t.Run(name, func(t *testing.T) {
+			o := ringcache.Options{MaxBytes: 16 << 20}
+			g := ringtest.Default(o.MaxBytes)
+			if !partial {
+				g = ringtest.WithCold(g, ringtest.FlateCompressor{})
+				g.ByHand = true
+			}
+			c := ringtest.MustCache(t, g)
+			for i := range 200_000 {
+				v := bytes.Repeat(binary.BigEndian.AppendUint32(nil, uint32(i)), 75)
+				require.NoError(t, c.Set(fmt.Append(nil, i), v))
+				if i%10_000 == 0 {
+					ringtest.SinkAll(c)
+				}
+				c.Has(fmt.Append(nil, i/2))
+			}
+			path := filepath.Join(t.TempDir(), "snapshot")
+			save := ringcache.SaveOptions{Partial: partial}
+			require.NoError(t, c.Save(context.Background(), path, save))
+			d, report, err := ringcache.Load(path, o)
+			require.NoError(t, err)
+			require.NoError(t, report.Err)
+			require.Greater(t, report.Entries*300, o.MaxBytes, "all would fit: the test proves nothing")
+			// Workers may each take a chunk at the same time.
+			most := o.MaxBytes + runtime.GOMAXPROCS(0)*ringtest.Shared(d).Pool.ChunkSize()
+			require.LessOrEqual(t, ringtest.Shared(d).Pool.Used(), most)
+			require.Greater(t, d.Len()*300, o.MaxBytes*2/3)
+			require.NoError(t, ringtest.Validate(d))
+			require.NoError(t, d.Close())
+		})
+	}
+}
+
+// The sizes of buckets that a snapshot claims take no more memory than its length allows.
+func TestLoad_ClaimedSizes(t *testing.T) {
+	t.Parallel()
+	const bound = 64 << 20
+	buckets := ringtest.Shared(ringtest.MustCache(t, ringtest.Default(bound))).Buckets
+	for name, claim := range map[string][2]uint64{ // records and their bytes
+		"many":     {1 << 40, 0},
+		"overflow": {0, 1<<64 - store.SlotBytes},
+		"most":     {1<<64 - 1, 1<<64 - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := snapshot.Saver{
+				Context: context.Background(), Parts: 1,
+				Header: snapshot.Header{MaxBytes: bound},
+				Names:  func(*snapshot.Worker) error { return nil },
+				Walker: func(*snapshot.Worker) snapshot.Step {
+					return func(int, int) (bool, error) { return true, nil }
+				},
+			}
+			for range buckets + store.LargeBuckets {
+				s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, claim[0])
+				s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, claim[1])
+			}
+			var b bytes.Buffer
+			s.To = &b
+			require.NoError(t, s.Run(1))
+			path := filepath.Join(t.TempDir(), "snapshot")
+			require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+			c, err := ringcache.LoadFromFile(path)
+			require.NoError(t, err)
+			require.Less(t, ringtest.Shared(c).Pool.Used(), 1<<20)
+			require.NoError(t, ringtest.Validate(c))
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// failingWriter fails once.
+type failingWriter struct{ left, after int }
+
+func (w *failingWriter) Write(b []byte) (int, error) {
+	switch w.left--; {
+	case w.left == 0:
+		return 0, io.ErrClosedPipe
+	case w.left < 0:
+		w.after++
+	}
+	return len(b), nil
+}
+
+// Nothing is written after a writer has failed.
+func TestSnapshot_StopsAtTheFirstError(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes))
+	require.NoError(t, c.Namespace("tenant").Set([]byte("key"), nil))
+	for n := 1; ; n++ {
+		w := &failingWriter{left: n}
+		if _, err := c.WriteSnapshot(w); err == nil {
+			require.Greater(t, n, 4)
+			return
+		} else {
+			require.ErrorIs(t, err, io.ErrClosedPipe)
+		}
+		require.Zero(t, w.after, "after write %d", n)
 	}
 }
