@@ -56,15 +56,23 @@ func Create(path string) (*File, error) {
 		}
 		// Another writer may take it for a leftover until it is locked. On a file system without locks,
 		// leftovers stay.
-		if !errors.Is(osfile.Lock(f), osfile.ErrLocked) {
-			if err = osfile.At(f, f.Name()); err == nil {
-				return &File{File: f, path: path}, osfile.MakePrivate(f)
-			}
+		if errors.Is(osfile.Lock(f), osfile.ErrLocked) {
+			f.Close()
+			continue
 		}
-		f.Close()
-		if err != nil && !errors.Is(err, osfile.ErrMoved) {
-			return nil, err
+		if err = osfile.At(f, f.Name()); err == nil {
+			err = osfile.MakePrivate(f)
 		}
+		made := &File{File: f, path: path}
+		if err == nil {
+			return made, nil
+		}
+		if errors.Is(err, osfile.ErrMoved) {
+			f.Close()
+			continue
+		}
+		made.Discard()
+		return nil, err
 	}
 	return nil, fmt.Errorf("new files for %s were removed %d times", path, tries)
 }
