@@ -3,6 +3,7 @@
 package ringcache
 
 import (
+	"errors"
 	"runtime"
 	"unsafe"
 
@@ -28,6 +29,7 @@ func systemMemory() chunk.Memory {
 		Discard:  discardBytes,
 		Granule:  unix.Getpagesize(),
 		Headroom: headroom,
+		Probe:    probe,
 	}
 	if runtime.GOOS == "linux" {
 		m.Large = wantLarge
@@ -37,6 +39,18 @@ func systemMemory() chunk.Memory {
 
 // headroom is the step by which the Go heap grows: 64 MB, or 4 MB where addresses have 32 bits.
 const headroom = 4 << 20 << (^uint(0) >> 63 * 4)
+
+// probe returns an error if the system would not map n bytes. They are writable only once they are
+// unlocked: else mlockall(MCL_FUTURE) would fill them, and a limit on data would not count them.
+func probe(n int) error {
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return err
+	}
+	_ = unix.Munlock(b)
+	err = unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE)
+	return errors.Join(err, unix.Munmap(b))
+}
 
 // MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE and MADV_DONTNEED_LOCKED of Linux, the same on all
 // architectures.

@@ -144,18 +144,15 @@ func (p *Pool) growLocked(
 	}
 }
 
-// probeLocked returns an error if the system has no addresses for n bytes and for the headroom.
+// probeLocked returns an error if the system has no memory for n bytes and for the headroom, of
+// which a small cache leaves less: four times what the pool would then have.
 func (p *Pool) probeLocked(n int) error {
 	if p.mem.Headroom == 0 {
 		return nil
 	}
-	m, err := p.mem.Map(n + p.mem.Headroom)
-	if err == nil {
-		err = p.mem.Unmap(m)
-	}
-	if err != nil {
-		return fmt.Errorf("map %d bytes and leave %d free: %w: %w",
-			n, p.mem.Headroom, ErrNoMemory, err)
+	leave := min(p.mem.Headroom, 4*(int(p.used.Load())+n))
+	if err := p.mem.Probe(n + leave); err != nil {
+		return fmt.Errorf("map %d bytes and leave %d free: %w: %w", n, leave, ErrNoMemory, err)
 	}
 	return nil
 }

@@ -39,9 +39,10 @@ type Memory struct {
 	Granule int                         // unit of Discard in bytes; 0: it does nothing
 	Large   func(b []byte, want bool)   // asks for large pages for b, or for none; may be nil
 
-	// Headroom is the bytes of addresses that a pool leaves free: the Go runtime ends the process if
-	// it gets none.
+	// Headroom is the most bytes that a pool leaves to the rest of the process: the Go runtime ends
+	// it if it gets no memory. Probe returns an error if the system would not map n bytes.
 	Headroom int
+	Probe    func(n int) error
 
 	Rings *RingMemory // if not nil, where the chunks of rings come from in place of Map
 }
