@@ -9,13 +9,13 @@
 package dictfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -60,7 +60,7 @@ func appendSum(b []byte) []byte {
 func parse(b []byte) (id string, dicts []string, err error) {
 	const head = len(magic) + 1
 	n := len(b) - sumSize
-	if !strings.HasPrefix(string(b), magic) {
+	if !bytes.HasPrefix(b, []byte(magic)) {
 		return "", nil, ErrForeign
 	}
 	if n < head || binary.LittleEndian.Uint64(b[n:]) != xxhash.Sum64(b[:n]) {

@@ -1,6 +1,7 @@
 package ringfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -15,7 +16,8 @@ func room(fd int) int64 {
 	if unix.Fstatfs(fd, &disk) != nil || disk.Blocks == 0 {
 		return math.MaxInt64
 	}
-	return int64(min(disk.Bavail, math.MaxInt64/2/uint64(disk.Bsize)) * uint64(disk.Bsize))
+	unit := uint64(cmp.Or(disk.Frsize, disk.Bsize)) // the latter may be the best length of a write
+	return int64(min(disk.Bavail, math.MaxInt64/2/max(unit, 1)) * unit)
 }
 
 // preallocate allocates disk space for a range of a file, and separate space for blocks that the
