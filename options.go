@@ -246,7 +246,7 @@ func (h HugePages) String() string { return nameOf(int(h), "when full", "off", "
 // Compressor compresses the cold part of a cache ([Options].Compressor). Packages compress/s2 and
 // compress/zstd provide one each. The methods are called while no lock is held, possibly by several
 // goroutines at once. If one returns an error, panics or returns wrong bytes, the entry being
-// processed is kept uncompressed, or becomes a miss.
+// processed is kept uncompressed, or becomes a miss. They must not call [runtime.Goexit].
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. Values compressed by one Compressor can
 	// be decompressed by another only if both have the same ID. A cache that opens a file whose

@@ -191,6 +191,7 @@ func (c *engine) giveChunk(b *bucket, keep int, w *write) bool {
 	}
 	b.lock()
 	defer b.unlockFor(w)
-	held := b.Memory()
-	return held.Chunks > 0 && (b.Give(c.shared.Pool.ChunkSize(), keep) > 0 || b.Memory() != held)
+	m := b.Memory()
+	return m.Chunks > 0 &&
+		(b.Give(c.shared.Pool.ChunkSize(), keep) > 0 || b.Memory().Held != m.Held)
 }

@@ -108,6 +108,7 @@ func (c *engine) place(w *write) (err error) {
 		}
 		switch err {
 		case errResized:
+			w.freed = false // the other kind of bucket has not been asked for room
 		case errNoRoom:
 			c.freeForSmall(w)
 		case errCold:

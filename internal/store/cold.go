@@ -275,8 +275,9 @@ func (b *Store) Promote(was *Found, w *Write) {
 		return
 	}
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
-	if b.insert(&f, true, w) != nil { // there is no memory for it
+	if err := b.insert(&f, true, w); err != nil { // there is no memory for it
 		b.countEvicted(policy.Cold, &f.Header)
+		_ = b.Fail(w, err)
 	}
 }
 

@@ -283,8 +283,8 @@ func (b *Store) Give(n, keep int) (missing int) {
 		}
 		return in, more
 	})
-	if b.Removals.IsStep() {
-		return max(0, missing)
+	if missing > 0 && b.Removals.IsStep() {
+		return missing
 	}
 	b.shrinkIndex()
 	return 0

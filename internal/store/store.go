@@ -223,7 +223,6 @@ func (b *Store) insert(f *Found, replace bool, w *Write) error {
 		b.expireSome()
 	}
 	to, limit := b.place(f, replace, w)
-	isLimit := b.known == hintUnknown // else limit is only what the ring holds
 	pos, err := b.append(to, limit, w)
 	b.unsure.on = false
 	if err != nil {
@@ -233,15 +232,15 @@ func (b *Store) insert(f *Found, replace bool, w *Write) error {
 		}
 		return err
 	}
+	if b.known == hintUnknown { // else limit is only what the ring holds
+		b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
+	}
 	torn.Delay()
 	b.putSlot(f, replace, w, to, pos)
 	if b.appended += w.Bytes; b.appended > 1<<b.Shared.Shift {
 		b.sweep()
 	}
 	b.tendIndex()
-	if isLimit && b.known == hintUnknown {
-		b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
-	}
 	b.prepare(to)
 	return nil
 }
