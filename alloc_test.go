@@ -1,7 +1,9 @@
 package ringcache_test
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"testing"
 	"time"
 
@@ -108,4 +110,34 @@ func TestCache_DoesNotAllocate(t *testing.T) {
 		assert.Zero(t, testing.AllocsPerRun(runs, tt.call), "allocations of %s", tt.name)
 	}
 	require.NotZero(t, sum, "Update found nothing: the test proves little")
+}
+
+// The calls of a namespace allocate no more than those of the whole cache, but for the keys of a
+// GetOrLoadBatch.
+func TestAllocs_Namespace(t *testing.T) {
+	ringtest.SkipUnderRace(t)
+	c := ringtest.MustCache(t, ringtest.Default(16<<20)).Namespace("tenant")
+	keys, vals := make([][]byte, 64), make([][]byte, 64)
+	for i := range keys {
+		keys[i] = fmt.Append(nil, "key ", i)
+		require.NoError(t, c.Set(keys[i], keys[i]))
+	}
+	dst := make([]byte, 0, 1<<12)
+	ctx := context.Background()
+	load := func(context.Context, [][]byte) ([]ringcache.Loaded[[]byte], error) {
+		panic("all keys are present")
+	}
+	for name, tt := range map[string]struct {
+		call func()
+		want float64
+	}{
+		"Get":      {func() { dst = c.Get(dst[:0], keys[1]) }, 0},
+		"Set":      {func() { c.Set(keys[1], keys[2]) }, 0},
+		"GetBatch": {func() { dst, _ = c.GetBatch(dst[:0], keys, vals) }, 0},
+		"GetOrLoadBatch": {func() {
+			dst, _, _ = c.GetOrLoadBatch(ctx, dst[:0], keys, vals, load)
+		}, 1},
+	} {
+		assert.LessOrEqual(t, testing.AllocsPerRun(1000, tt.call), tt.want, name)
+	}
 }

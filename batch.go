@@ -231,7 +231,7 @@ func (c *Cache) keysOf(s *scratch.Buffer, room, keys [][]byte) [][]byte {
 	if c.space == nil {
 		return keys
 	}
-	s.Bytes = s.Bytes[:0]
+	s.Bytes, room = s.Bytes[:0], slices.Grow(room, len(keys))
 	for _, k := range keys {
 		from := len(s.Bytes)
 		s.Bytes = append(c.start(s.Bytes), k...)
@@ -253,7 +253,8 @@ func (c *Cache) keysOf(s *scratch.Buffer, room, keys [][]byte) [][]byte {
 // keys still waited for; if it ended before the call, nothing is loaded.
 //
 // Hits that are due ([Options].RefreshAhead) are loaded in the background. If all keys are present
-// and none is due, GetOrLoadBatch allocates and locks like GetBatch.
+// and none is due, GetOrLoadBatch allocates and locks like GetBatch, and in a namespace it also
+// allocates a slice of the keys.
 func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {

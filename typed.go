@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -277,7 +278,7 @@ func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err 
 
 // keysOf returns the engine's keys for some keys. It appends them to room, and their bytes to s.
 func (t *Typed[K, V]) keysOf(s *scratch.Buffer, room [][]byte, keys []K) [][]byte {
-	s.Bytes = s.Bytes[:0]
+	s.Bytes, room = s.Bytes[:0], slices.Grow(room, len(keys))
 	for _, key := range keys {
 		from := len(s.Bytes)
 		s.Bytes = t.appendKey(t.cache.start(s.Bytes), key)

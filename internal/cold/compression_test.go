@@ -244,7 +244,9 @@ func TestCompression_BadDictionaries(t *testing.T) {
 func TestCompression_LongResultIsNotKept(t *testing.T) {
 	by := &funcCompressor{}
 	p := ringtest.NewPackedCache(t, by, nil)
+	calls := 0
 	by.compress = func(dst, _ []byte) ([]byte, error) {
+		calls++
 		return append(dst, make([]byte, 4*cold.MostRoom)...), nil
 	}
 	var w store.Waiting
@@ -253,6 +255,7 @@ func TestCompression_LongResultIsNotKept(t *testing.T) {
 		p.Fill(t)
 		ringtest.CompressQueue(p.Cache, 0, &w)
 	}
+	require.Positive(t, calls)
 	require.Nil(t, w.Packed)
 	require.LessOrEqual(t, cap(ringtest.Shared(p.Cache).Compression.Room), cold.MostRoom)
 	require.Equal(t, before.Compression.Compressed, p.Stats().Compression.Compressed)

@@ -128,3 +128,24 @@ func TestPlace_BindingsAreWhole(t *testing.T) {
 	wg.Wait()
 	require.GreaterOrEqual(t, recalled.Load(), int64(10_000))
 }
+
+// A key without a place in a full pair takes that of any of the two others.
+func TestPlace_FullPairGivesUpAny(t *testing.T) {
+	texts := []string{"a", "b", "c"}
+	lost := [3]int{}
+	for range 100 {
+		table := newTexts(t, 100, texts...)
+		for keyHash, text := range texts {
+			table.bind(uint64(keyHash), EntryID{1, 1, 1}, text)
+		}
+		for keyHash := range texts {
+			if e, _ := table.Recall(uint64(keyHash)); e == nil {
+				lost[keyHash]++
+			}
+		}
+	}
+	require.Equal(t, 100, lost[0]+lost[1])
+	require.Positive(t, lost[0])
+	require.Positive(t, lost[1])
+	require.Zero(t, lost[2])
+}

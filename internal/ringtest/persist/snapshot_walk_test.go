@@ -2,6 +2,7 @@ package persist
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"testing"
@@ -248,11 +249,29 @@ func TestSnapshot_HostileBlockCostsItsLength(t *testing.T) {
 	b := append(h.Append(nil), body...)
 	b = (&snapshot.End{Blocks: 1, Records: records}).Append(b, &h)
 	before := writesOf(c)
-	allocs := testing.AllocsPerRun(1, func() {
+	allocs := testing.AllocsPerRun(1, func() { // reads it twice
 		_, err := c.ReadSnapshot(bytes.NewReader(b))
 		require.NoError(t, err)
 	})
 	require.Less(t, writesOf(c)-before, uint64(2*(records+records/20)))
 	require.Less(t, allocs, 1000.0)
 	require.Equal(t, 2, c.Len())
+}
+
+// A snapshot has the records of a bucket together, so that a cache with the same hash secret locks
+// a bucket a few times for a thousand of them.
+func TestReadSnapshot_LocksABucketForManyRecords(t *testing.T) {
+	g := ringtest.Default(32 << 20)
+	g.Seed = ringtest.TestSeed
+	c, d := ringtest.MustCache(t, g), ringtest.MustCache(t, g)
+	const records = 100_000
+	for i := range uint64(records) {
+		require.NoError(t, c.Set(binary.LittleEndian.AppendUint64(nil, i), nil))
+	}
+	b, _ := ringtest.SnapshotOf(t, c)
+	before := writesOf(d)
+	_, err := d.ReadSnapshot(bytes.NewReader(b))
+	require.NoError(t, err)
+	require.Equal(t, records, d.Len())
+	require.Less(t, writesOf(d)-before, uint64(records/20))
 }
