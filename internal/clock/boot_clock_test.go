@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However long the readings of the clocks are interrupted, the bounds are bounds, so a clock never
-// leaps ahead on a machine that does not sleep.
+// The bounds hold however long the readings of the clocks are interrupted, so a clock never jumps
+// ahead on a machine that does not sleep.
 func TestAsleep_InterruptedReadings(t *testing.T) {
 	const slept = time.Hour
 	awake := time.Minute

@@ -199,7 +199,7 @@ func (a *Answered) answerAll() {
 	unix.Close(a.filter)
 }
 
-// ioctl makes a call of the filter's descriptor.
+// ioctl calls ioctl on the filter's descriptor.
 func (a *Answered) ioctl(request uintptr, arg unsafe.Pointer) bool {
 	// Sound: the kernel reads and writes one struct of the request's size, only during the call.
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(a.filter), request, uintptr(arg))
@@ -281,7 +281,7 @@ func (a *Answered) text(n *notification, at uint64) string {
 	return filepath.Clean(path)
 }
 
-// transfer makes half of a read or a write in the child's place.
+// transfer performs half of a read or a write on behalf of the child.
 func (a *Answered) transfer(name string, n *notification) (done int, ok bool) {
 	pid, err := unix.PidfdOpen(a.cmd.Process.Pid, 0)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// add lists a call that one waits for; n counts how often it is cancelled.
+// add adds a call with one waiter; n counts its cancellations.
 func add(l *List[int], key string, hash uint64, n *int) *Call[int] {
 	g := NewGroup(func() { *n++ })
 	defer g.Release()

@@ -46,7 +46,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 //
 //  1. A record of the cold part, or one that is too long for the bucket by now, is dropped.
 //  2. With FIFO, so is any other, without a look at the index, if there is nothing to compact.
-//  3. The entry that the write is about stays: no write evicts it.
+//  3. The entry that the write is about stays while the work lasts (about).
 //  4. While a ring is compacted (Work.Keep), all stay.
 //  5. A record of the cache's own that is in use stays.
 //  6. In a ring that is worth compacting, what the policy would drop stays.

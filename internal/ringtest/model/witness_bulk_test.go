@@ -317,7 +317,7 @@ func (w *witness) deleteExpired() error {
 	return nil
 }
 
-// compress does what the goroutine of a Compressor does, where there is none.
+// compress does the work of the compression goroutine, if there is none.
 func (w *witness) compress() error {
 	if w.p.o.Compressor != nil && !w.p.real {
 		w.begin(opSilent, entryKey{space: -1})

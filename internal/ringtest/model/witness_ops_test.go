@@ -152,7 +152,7 @@ func (w *witness) ttl() time.Duration {
 // isStored reports whether a value with that TTL is stored.
 func isStored(ttl time.Duration) bool { return ttl == 0 || ttl >= clock.Tick }
 
-// counted notes a call in the counters of the whole cache and of the namespace.
+// counted adds a call to the expected counters of the whole cache and of the namespace.
 func (w *witness) counted(space int, add counts) {
 	for i := range w.counts {
 		if c := &w.counts[i]; i == 0 || i == space {
@@ -178,7 +178,7 @@ func (w *witness) isThere(e *entry) bool {
 	return e != nil && !e.mayBeOver(w.now())
 }
 
-// found checks that a call was right to find a key or not. e is its entry before the call.
+// found checks whether a call should have found a key. e is its entry before the call.
 func (w *witness) found(k entryKey, e *entry, ok bool) error {
 	switch {
 	case ok && e == nil:
@@ -194,7 +194,7 @@ func (w *witness) found(k entryKey, e *entry, ok bool) error {
 	return nil
 }
 
-// hit checks a value that was found, and notes that it was read.
+// hit checks a returned value and records the read.
 func (w *witness) hit(k entryKey, e *entry, v []byte, read bool) error {
 	if err := w.found(k, e, true); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (w *witness) hit(k entryKey, e *entry, v []byte, read bool) error {
 	return nil
 }
 
-// replaced notes that a value was stored. OnRemove must have told of the older one.
+// replaced records a stored value. OnRemove must have reported the previous one.
 func (w *witness) replaced(k entryKey, e *entry) error {
 	if old := w.live[k]; old != nil {
 		return fmt.Errorf("key %v was set over %v, and OnRemove was not told", k, old.Stamp)
@@ -221,7 +221,7 @@ func (w *witness) replaced(k entryKey, e *entry) error {
 	return nil
 }
 
-// gone checks that a key is absent after a call, and was told of.
+// gone checks that a key is absent after a call, and that OnRemove reported it.
 func (w *witness) gone(k entryKey) error {
 	delete(w.absent, k)
 	if e := w.live[k]; e != nil {
@@ -296,7 +296,7 @@ func oneIf(yes bool) uint64 {
 	return 0
 }
 
-// unknown is when an entry expires of which that is not known.
+// unknown is the expiry of an entry whose expiry is not known.
 const unknown = math.MaxInt64 / 2
 
 // fits checks the time that an entry is said to have left.

@@ -112,7 +112,7 @@ func (w *witness) load(s *savedCache, another bool) error {
 	return err
 }
 
-// reconcile finds out which entries of a snapshot were stored, and checks that these may be.
+// reconcile determines which entries of a snapshot were stored, and checks that they may be.
 func (w *witness) reconcile(
 	s *savedCache, before map[entryKey]*entry, restored uint64,
 ) error {

@@ -70,14 +70,14 @@ func TestModel_Witness(t *testing.T) {
 	}
 }
 
-// known are faults that the witness has met and that are not mended yet: it looks past them.
+// known lists failures that are not fixed yet, and are ignored.
 var known = struct {
 	tickLost bool
 }{
 	tickLost: true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
 }
 
-// plan is what is drawn for a run.
+// plan is the random configuration of a run.
 type plan struct {
 	seed     uint64
 	o        ringcache.Options
@@ -142,7 +142,7 @@ func drawPlan(seed uint64, mostBytes int) *plan {
 	return p
 }
 
-// meanSize returns about how long values are.
+// meanSize returns the approximate mean length of a value.
 func (p *plan) meanSize() int {
 	switch p.sizes {
 	case 0:
@@ -189,7 +189,7 @@ func runWitness(t *testing.T, p *plan, ops []uint64) (sum ringcache.Stats, trail
 	return sum, "", w.check()
 }
 
-// cutOps leaves out operations as long as the run fails.
+// cutOps removes operations while the run still fails.
 func cutOps(t *testing.T, p *plan, err error) (ops []uint64, trail string, failure error) {
 	ops, failure = p.ops, err
 	end := time.Now().Add(20 * time.Second)

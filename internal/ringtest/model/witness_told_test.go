@@ -52,7 +52,7 @@ type operation struct {
 	running   bool
 }
 
-// telling is what OnRemove has told of a cache.
+// telling is the state of what OnRemove has reported.
 type telling struct {
 	reasons [ringcache.RemovedReset + 1]uint64
 	bytes   uint64 // of keys and values that were evicted
@@ -61,7 +61,7 @@ type telling struct {
 	kept    [16]keptRemoval
 }
 
-// keptRemoval is what OnRemove was given and has kept, and a copy.
+// keptRemoval is a Removal that OnRemove has kept, and a copy.
 type keptRemoval struct {
 	gone       ringcache.Removal
 	key, value string
@@ -73,7 +73,7 @@ func goroutineID() string {
 	return string(bytes.Fields(b)[1])
 }
 
-// begin notes that a call begins.
+// begin records the start of a call.
 func (w *witness) begin(kind opKind, k entryKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +84,7 @@ func (w *witness) begin(kind opKind, k entryKey) {
 	}
 }
 
-// end notes that it has returned.
+// end records its return.
 func (w *witness) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -299,7 +299,7 @@ func (w *witness) setTTL(e *entry, from time.Duration, ttl time.Duration, jitter
 	w.used(e, from, true)
 }
 
-// early returns how much before its time an entry may expire: a tick, or more if a file is opened
+// early returns how long before its deadline an entry may expire: a tick, or more if a file is opened
 // again while the real clock runs.
 func (w *witness) early() time.Duration {
 	if w.p.real {
