@@ -65,20 +65,19 @@ const (
 // removal. It is passed by pointer and stays on the caller's stack.
 type write struct {
 	store.Write
-	life          lifetime // of a new entry, or of every one unless keeps is set
-	cond          cond
-	unstored      bool            // nothing is to be stored, and that is no error
-	freed         bool            // other buckets have released memory for it
-	uncounted     bool            // part of a call that is counted elsewhere
-	deferOnRemove bool            // notifyDeferred calls OnRemove later
-	del           bool            // counts as a Del, not as a Set
-	keeps         bool            // an existing entry keeps its expiry
-	reads         bool            // finding the entry is a read that is not counted yet
-	old           []byte          // for ifEqual and ifSame
-	until         uint32          // for ifSame
-	found         *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
-	call          *loadCall       // for ifListed: the load that writes
-	removals      *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
+	life      lifetime // of a new entry, or of every one unless keeps is set
+	cond      cond
+	unstored  bool            // nothing is to be stored, and that is no error
+	freed     bool            // other buckets have released memory for it
+	uncounted bool            // part of a call that is counted elsewhere
+	del       bool            // counts as a Del, not as a Set
+	keeps     bool            // an existing entry keeps its expiry
+	reads     bool            // finding the entry is a read that is not counted yet
+	old       []byte          // for ifEqual and ifSame
+	until     uint32          // for ifSame
+	found     *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
+	call      *loadCall       // for ifListed: the load that writes
+	removals  *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
 }
 
 // cond is the condition of a write on the existing value.

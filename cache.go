@@ -9,7 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/namefile"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
@@ -45,7 +45,8 @@ type engine struct {
 	// that is held meanwhile.
 	spaces struct {
 		mu     sync.Mutex
-		byName sync.Map // string to *Cache
+		byName sync.Map       // string to *Cache
+		file   *namefile.File // nil without Options.File
 	}
 
 	// sizing is the state that calls of Resize share.
@@ -133,16 +134,8 @@ func (c *engine) inParallel(fn func(b *bucket)) {
 // several times as large as the record. So a call that removes many entries works in steps and
 // calls OnRemove after each of them: store.Removals.IsStep.
 
-// notify calls OnRemove for the entries that a write has removed. The caller holds no lock, or has
-// set w.deferOnRemove; in that case the holder of the lock calls notifyDeferred after releasing it.
+// notify calls OnRemove for the entries that a write has removed. The caller holds no lock.
 func (c *engine) notify(w *write) {
-	if w.removals != nil && !w.deferOnRemove {
-		c.notifyDeferred(w)
-	}
-}
-
-// notifyDeferred is notify for a write with deferOnRemove.
-func (c *engine) notifyDeferred(w *write) {
 	if w.removals == nil {
 		return
 	}
@@ -172,9 +165,7 @@ type space struct {
 	counters   atomic.Pointer[stripe.Counters] // nil: nothing was counted yet
 	dropped    atomic.Bool
 
-	mu    sync.Mutex            // guards the record, and changes of the generation
-	entry []byte                // key of the record
-	value [generation.Size]byte // its value when it was last stored
+	mu sync.Mutex // guards changes of the generation
 }
 
 // stackKey is the greatest length of a key that is built on the stack.

@@ -58,7 +58,7 @@ func hookParts(cache any) testhook.Parts {
 		},
 	}
 	if c.space != nil {
-		p.Entry, p.Generation, p.SpaceMu = c.space.entry, &c.space.generation, &c.space.mu
+		p.Generation, p.SpaceMu = &c.space.generation, &c.space.mu
 	}
 	return p
 }

@@ -117,7 +117,7 @@ func (c *engine) reclaim(lb *bucket, need int, w *write) {
 // pause calls OnRemove for the entries that a write has removed, if they make up a step. The caller
 // holds the arena's lock and no other; pause releases it meanwhile.
 func (c *engine) pause(w *write) {
-	if w.deferOnRemove || !w.removals.IsStep() {
+	if !w.removals.IsStep() {
 		return
 	}
 	c.arena.mu.Unlock()

@@ -64,8 +64,8 @@ var sysFiles = []string{
 
 // osFiles may import os, because they deal with files.
 var osFiles = []string{
-	"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go", "internal/osfile/*.go",
-	"internal/clock/boot_linux.go",
+	"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go", "internal/namefile/*.go",
+	"internal/osfile/*.go", "internal/clock/boot_linux.go",
 }
 
 // wall is the set of imports that a package may have.
@@ -82,7 +82,7 @@ var noHelpers = []string{"os", "log", "testing"}
 var walls = map[string]wall{
 	".": {
 		ours: []string{"atomicfile", "chunk", "clock", "cold", "dictfile", "generation",
-			"index", "memo", "osfile", "policy", "record", "ring", "ringfile", "scratch",
+			"index", "memo", "namefile", "osfile", "policy", "record", "ring", "ringfile", "scratch",
 			"singleflight", "snapshot", "store", "stripe", "testhook", "torn",
 			"github.com/cespare/xxhash/v2"},
 		notStd: append([]string{"encoding/json"}, noHelpers...),
@@ -131,6 +131,7 @@ var walls = map[string]wall{
 	"internal/osfile":     {notStd: noHelpers},
 	"internal/atomicfile": {ours: []string{"osfile"}, notStd: noHelpers},
 	"internal/dictfile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},
+	"internal/namefile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},
 	"internal/snapshot": {
 		ours: []string{"record", "github.com/cespare/xxhash/v2",
 			"github.com/klauspost/compress/s2"},

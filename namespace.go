@@ -1,12 +1,9 @@
 package ringcache
 
 import (
-	"encoding/binary"
 	"fmt"
 	"iter"
 
-	"github.com/ringcache/ringcache/internal/generation"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -16,12 +13,10 @@ import (
 // draws a new one: the old keys can no longer be built, and buckets recognize their entries as they
 // recognize expired ones (internal/store/namespace.go).
 //
-// In a file, a record of the namespace holds the generation, so that it comes back. Its key begins
-// with generation 0, so no user's key reaches it. Two rules ensure that an older generation never
-// comes back: Reset stores the new one before it takes effect, and whatever the error of a Set, the
-// old record is gone. The policy keeps the record of a namespace in use; where it was dropped
-// nevertheless, Close stores it again. A snapshot begins with the names and their generations, and
-// an entry that is loaded gets the generation that its namespace has by then.
+// With a file, names and generations are in another one beside it (internal/namefile), so that they
+// come back. Reset changes it before the new generation takes effect, so an older one never comes
+// back. A snapshot begins with the names and their generations, and an entry that is loaded gets
+// the generation that its namespace has by then.
 
 // Namespace returns the part of the cache with the given name, which may consist of any bytes: a
 // Cache with its own keys, statistics and [Cache.Reset], which shares memory and eviction policy
@@ -38,27 +33,32 @@ func (c *Cache) Namespace(name string) *Cache {
 	if n, ok := c.spaces.byName.Load(name); ok {
 		return n.(*Cache)
 	}
-	var w write
-	defer c.notifyDeferred(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
-	return c.spaceLocked(name, &w)
+	return c.spaceLocked(name)
 }
 
 // spaceLocked returns the namespace of a name, and makes it if there is none.
-func (c *engine) spaceLocked(name string, w *write) *Cache {
+func (c *engine) spaceLocked(name string) *Cache {
 	if n, ok := c.spaces.byName.Load(name); ok {
 		return n.(*Cache)
 	}
 	g, _ := c.shared.Generations.Make(name)
-	n := c.addSpace(name, g)
-	_ = n.space.storeLocked(c, w, g) // after an error, Close tries again
-	return n
+	c.storeName(name, g)
+	return c.addSpace(name, g)
+}
+
+// storeName gives a namespace a generation in the file, if there is one. After an error it has none
+// there until Close, which tries again.
+func (c *engine) storeName(name string, g uint64) {
+	if c.spaces.file != nil {
+		_ = c.spaces.file.Set(name, g)
+	}
 }
 
 // addSpace makes a namespace known, whose generation is g.
 func (c *engine) addSpace(name string, g uint64) *Cache {
-	s := &space{name: name, entry: append(make([]byte, generation.Size), name...)}
+	s := &space{name: name}
 	s.generation.Store(g)
 	n := &Cache{engine: c, space: s}
 	c.spaces.byName.Store(name, n)
@@ -95,8 +95,6 @@ func (c *Cache) dropNamespace(name string) error {
 	if c.space != nil {
 		return ErrNamespace
 	}
-	var w write
-	defer c.notifyDeferred(&w)
 	c.spaces.mu.Lock()
 	defer c.spaces.mu.Unlock()
 	if c.isClosed() {
@@ -110,9 +108,10 @@ func (c *Cache) dropNamespace(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropped.Store(true)
-	s.write(c.engine, &w)
-	w.del, w.Reason = true, store.Deleted
-	_, err := c.remove(&w, nil)
+	var err error
+	if f := c.spaces.file; f != nil {
+		err = f.Drop(name)
+	}
 	none, _ := c.shared.Generations.Make(name)
 	c.shared.Generations.Forget(none) // keys with it are not stored
 	c.shared.Generations.Forget(s.generation.Swap(none))
@@ -137,86 +136,29 @@ func (c *Cache) Reset() {
 		c.resetBucket(&c.arena.buckets[i])
 	}
 	c.each(c.resetBucket) // the large ones last
-	c.storeGenerations()
 }
 
 // reset gives the namespace another generation.
 func (s *space) reset(c *engine) {
-	var w write
-	defer c.notifyDeferred(&w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dropped.Load() {
 		return
 	}
 	g, _ := c.shared.Generations.Make(s.name)
-	_ = s.storeLocked(c, &w, g) // after an error the file has none, unless the cache is closed
+	c.storeName(s.name, g)
 	c.shared.Generations.Forget(s.generation.Swap(g))
 }
 
-// write makes w the write of the namespace's record. OnRemove must not be called under the lock of
-// the namespace: the caller calls notifyDeferred for w when it holds none.
-func (s *space) write(c *engine, w *write) {
-	w.Key, w.Kind = s.entry, record.Internal
-	w.Hash = c.shared.HashOf(s.entry, w.Kind)
-	w.uncounted, w.deferOnRemove, w.Reason, w.life = true, true, store.Replaced, withTTL(0)
-}
-
-// storeLocked stores the record with a generation, if the cache has a file.
-func (s *space) storeLocked(c *engine, w *write, g uint64) error {
-	if c.shared.File == nil {
-		return nil
-	}
-	binary.LittleEndian.PutUint64(s.value[:], g) // not in a local variable, which would be allocated
-	s.write(c, w)
-	w.Value = s.value[:]
-	return c.put(nil, w, "set")
-}
-
-// storeGenerations stores the records of namespaces that are not in the file any more, as far as
-// they have room.
-func (c *engine) storeGenerations() {
-	if c.shared.File == nil {
-		return
-	}
-	c.spaces.byName.Range(func(_, n any) bool {
-		n.(*Cache).space.restore(c)
-		return true
-	})
-}
-
-// restore is storeGenerations for one namespace.
-func (s *space) restore(c *engine) {
-	var w write
-	defer c.notifyDeferred(&w)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var room [generation.Size]byte
-	s.write(c, &w)
-	_, _, got := c.lookup(room[:0], w.Key, w.Hash, withValue)
-	if got == hit || s.dropped.Load() {
-		return
-	}
-	fits := false
-	c.bucket(w.Hash).look(func(b *store.Store) {
-		fits = b.HasRoomFor(len(s.entry) + record.MaxHeader + generation.Size)
-	})
-	if fits {
-		_ = s.storeLocked(c, &w, s.generation.Load()) // after an error it is empty after a restart
-	}
-}
-
 // adoptNamespaces makes the namespaces of a file known, and drops the entries of others.
-func (c *engine) adoptNamespaces() {
-	known := map[uint64]bool{}
-	c.shared.Recovered.Spaces.Range(func(of, by any) bool {
-		name, g := of.(string), by.(uint64)
+func (c *engine) adoptNamespaces(known map[string]uint64) {
+	uses := map[uint64]bool{}
+	for name, g := range known {
 		c.shared.Generations.Enter(g).Name = name
 		c.addSpace(name, g)
-		known[g] = true
-		return true
-	})
-	c.shared.Generations.Keep(func(g uint64) bool { return known[g] })
+		uses[g] = true
+	}
+	c.shared.Generations.Keep(func(g uint64) bool { return uses[g] })
 	if c.shared.Generations.Forgotten.Load() > 0 {
 		c.inParallel(func(b *bucket) { b.change((*store.Store).DropForgotten) })
 	}

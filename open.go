@@ -13,6 +13,7 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/dictfile"
+	"github.com/ringcache/ringcache/internal/namefile"
 	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/singleflight"
@@ -107,6 +108,7 @@ func newCache(g geometry) *Cache {
 		machine: g.machine,
 		options: g.Options,
 	}}
+	c.spaces.file = g.nameFile
 	c.options.RefreshTimeout = cmp.Or(g.RefreshTimeout, defaultRefreshTimeout)
 	if g.RefreshAhead > 0 {
 		c.pauses = new(singleflight.Pauses)
@@ -144,7 +146,6 @@ func (c *Cache) Close() error {
 	if c.space != nil {
 		return fmt.Errorf("ringcache: close cache: %w", ErrNamespace)
 	}
-	c.storeGenerations()
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,7 +155,7 @@ func (c *Cache) Close() error {
 	c.each((*bucket).close)
 	c.shared.Pool.Close()
 	if f := c.shared.File; f != nil {
-		if err := f.Close(c.mark()); err != nil {
+		if err := f.Close(c.mark(), c.spaces.file.Close()); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
 	}
@@ -216,7 +217,7 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	c := newCache(g)
 	runtime.AddCleanup(&c.buckets[0].seq, (*ringfile.Store).Release, store) // as newCache does
 	if !store.IsNew {
-		c.recover(timed)
+		c.recover(timed, g.names)
 	}
 	if s := c.shared.Compression; s != nil {
 		// Otherwise the next process could not decompress the values that this one compresses.
@@ -230,7 +231,6 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	}
 	// Last: a crash in between would bring back entries with an expiry.
 	store.Rings.SetMark(c.mark())
-	c.shared.Recovered.Spaces.Clear()
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.Pool.Used() > wanted
 	c.resize(wanted)
@@ -251,6 +251,9 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 			return fmt.Errorf("read dictionaries %s: %w", g.cold.File, err)
 		}
 		g.cold.Dicts, g.cold.Foreign = dicts, !ok
+	}
+	if g.nameFile, g.names, err = namefile.Open(path + ".names"); err != nil {
+		return fmt.Errorf("read namespaces %s.names: %w", path, err)
 	}
 	if f.IsNew {
 		// With more buckets than chunks, Sets would take them from one another all the time. A disk
@@ -299,17 +302,19 @@ func asOurs(err error) error {
 	switch {
 	case errors.Is(err, ringfile.ErrSpace):
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
-	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, dictfile.ErrForeign):
+	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, dictfile.ErrForeign),
+		errors.Is(err, namefile.ErrForeign):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	case errors.Is(err, ringfile.ErrVersion), errors.Is(err, dictfile.ErrVersion):
+	case errors.Is(err, ringfile.ErrVersion), errors.Is(err, dictfile.ErrVersion),
+		errors.Is(err, namefile.ErrVersion):
 		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}
 	return err
 }
 
 // recover enters the entries of the file into the cache, or, unless timed, only those without an
-// expiry. No other goroutine knows of the cache yet.
-func (c *engine) recover(timed bool) {
+// expiry. names are the generations of its namespaces. No other goroutine knows of the cache yet.
+func (c *engine) recover(timed bool, names map[string]uint64) {
 	chunks, free := c.shared.File.Rings.Chunks()
 	var unused []chunk.Ref // chunks that rings held, and no longer hold
 	held := 0
@@ -320,7 +325,7 @@ func (c *engine) recover(timed bool) {
 	})
 	c.shared.Pool.Adopt(held, unused, free)
 	c.inParallel(func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
-	c.adoptNamespaces()
+	c.adoptNamespaces(names)
 	c.inParallel(func(b *bucket) { b.change((*store.Store).Settle) })
 	a := &c.arena
 	a.mu.Lock()

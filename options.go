@@ -11,6 +11,7 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/namefile"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/store"
@@ -101,11 +102,12 @@ type Options struct {
 
 	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
 	// package documentation. It is created with mode 0600 if it does not exist; its directory must
-	// exist. With a Compressor, File + ".dict" holds the dictionaries. A relative path is resolved
-	// once, when the cache is made; symbolic links are followed by the kernel, and by its rules. Only
-	// one cache at a time can use a file; others get [ErrInUse] until it is closed or collected.
+	// exist. With a Compressor, File + ".dict" holds the dictionaries, and with namespaces,
+	// File + ".names" their names. A relative path is resolved once, when the cache is made; symbolic
+	// links are followed by the kernel, and by its rules. Only one cache at a time can use a file;
+	// others get [ErrInUse] until it is closed or collected.
 	//
-	// Both files must be regular files owned by the effective user, even if that is root, or the error
+	// All files must be regular files owned by the effective user, even if that is root, or the error
 	// is [os.ErrPermission], or says what was found instead. Permissions of group and others are
 	// removed. If this package did not write a file, the error is [ErrCorrupt]; a file that is refused
 	// is left unchanged. MaxBytes may change from one opening to the next, within the bounds of
@@ -317,7 +319,9 @@ type geometry struct {
 	seed      [2]uint64            // {0, 0}: all hashes are 0
 	mem       chunk.Memory
 	ringFile  *ringfile.Store // nil: the cache is in memory only
-	born      time.Time       // when the clock began; zero: now
+	nameFile  *namefile.File
+	names     map[string]uint64 // the generations of namespaces in it
+	born      time.Time         // when the clock began; zero: now
 
 	compression *cold.Compression // nil: there is no cold part
 	cold        cold.Config

@@ -130,15 +130,12 @@ func (c *engine) shrink(turn uint64, to int) {
 			step(func(w *write) { c.fitStep(&c.buckets[i], &f, w) })
 		}
 	}
-	// In rare cases more is still in use: chunks of which only some pages are. The records of
-	// namespaces go last.
+	// In rare cases more is still in use: chunks of which only some pages are.
 	n := c.shared.Buckets + store.LargeBuckets
-	for keep := 1; keep >= 0; keep-- {
-		for gave := true; gave; {
-			gave = false
-			for i := 0; i < n && !over && pool.Used() > to; i++ {
-				step(func(w *write) { gave = c.giveChunk(c.nth(i), keep, w) || gave })
-			}
+	for gave := true; gave; {
+		gave = false
+		for i := 0; i < n && !over && pool.Used() > to; i++ {
+			step(func(w *write) { gave = c.giveChunk(c.nth(i), w) || gave })
 		}
 	}
 	for more := true; more && !over; {
@@ -181,9 +178,9 @@ func (c *engine) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 	c.updateQuotas(lb)
 }
 
-// giveChunk makes a bucket that holds more than keep release a chunk, and reports whether it gave
+// giveChunk makes a bucket release a chunk, and reports whether it gave
 // anything.
-func (c *engine) giveChunk(b *bucket, keep int, w *write) bool {
+func (c *engine) giveChunk(b *bucket, w *write) bool {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	if b.Large {
@@ -193,5 +190,5 @@ func (c *engine) giveChunk(b *bucket, keep int, w *write) bool {
 	defer b.unlockFor(w)
 	m := b.Memory()
 	return m.Chunks > 0 &&
-		(b.Give(c.shared.Pool.ChunkSize(), keep) > 0 || b.Memory().Held != m.Held)
+		(b.Give(c.shared.Pool.ChunkSize(), 0) > 0 || b.Memory().Held != m.Held)
 }

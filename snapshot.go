@@ -124,9 +124,9 @@ func (c *engine) newSaving(ctx context.Context) *saving {
 	c.each(func(b *bucket) {
 		b.look(func(of *store.Store) {
 			sizes := of.Sizes()
-			s.Header.Entries += uint64(sizes.Records)
+			s.Header.Entries += uint64(sizes.Entries)
 			s.Total += uint64(sizes.LiveBytes)
-			s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, uint64(sizes.Records))
+			s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, uint64(sizes.Entries))
 			s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, uint64(sizes.LiveBytes))
 		})
 	})
@@ -163,16 +163,17 @@ func (s *saving) end() {
 	}
 }
 
-// saveNamespaces saves the record of each namespace, as it would be in a file.
+// saveNamespaces saves the name of each namespace, under its generation.
 func (s *saving) saveNamespaces(w *snapshot.Worker) (err error) {
 	s.c.spaces.byName.Range(func(_, of any) bool {
 		n := of.(*Cache).space
 		var buf [record.MaxHeader]byte
-		header := record.Plain.Put(&buf, record.Internal, len(n.entry), generation.Size, record.Times{})
-		if err = w.Reserve(len(header) + len(n.entry) + generation.Size); err == nil {
+		header := record.Plain.Put(&buf, record.Value, generation.Size, len(n.name), record.Times{})
+		if err = w.Reserve(len(header) + len(n.name) + generation.Size); err == nil {
 			w.Begin(snapshot.Main)
-			w.Bytes = append(append(w.Bytes, header...), n.entry...)
+			w.Bytes = append(w.Bytes, header...)
 			w.Bytes = binary.LittleEndian.AppendUint64(w.Bytes, n.generation.Load())
+			w.Bytes = append(w.Bytes, n.name...)
 			w.End(policy.MaxFreq)
 		}
 		return err == nil
@@ -238,7 +239,7 @@ func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error
 	for i := range w.spots {
 		sp := &w.spots[i]
 		freq, ok := b.Freq(sp)
-		if !ok || quarter == 0 && freq == 0 || sp.Kind == record.Internal {
+		if !ok || quarter == 0 && freq == 0 {
 			continue
 		}
 		r, n := b.Ring(sp.Ring), sp.Total()

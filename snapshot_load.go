@@ -227,20 +227,18 @@ func (t *restorer) sizeIndexes(body []byte) {
 // its generation. In a fresh cache each has that of the snapshot, so that its keys have their
 // hashes and buckets again: else some buckets would get more than they can hold.
 func (t *restorer) nameSpaces(body []byte) {
-	var w write
-	defer t.c.notifyDeferred(&w)
 	t.c.spaces.mu.Lock()
 	defer t.c.spaces.mu.Unlock()
 	for _, it := range t.items {
 		hd, _ := record.Plain.Parse(body[it.at:])
-		key := body[it.at+hd.Size:]
-		name, g := string(key[generation.Size:hd.KeyLen]), generation.Of(key[hd.KeyLen:])
+		rec := body[it.at+hd.Size:][:hd.KeyLen+hd.ValueLen]
+		name, g := string(rec[generation.Size:]), generation.Of(rec)
 		table := t.c.shared.Generations
 		if _, ok := t.c.spaces.byName.Load(name); !ok && t.to.Replace && g != 0 && table.Of(g) == nil {
 			table.Enter(g).Name = name
 			t.c.addSpace(name, g)
 		}
-		t.names[g] = t.c.spaceLocked(name, &w).space.generation.Load()
+		t.names[g] = t.c.spaceLocked(name).space.generation.Load()
 	}
 }
 

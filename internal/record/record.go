@@ -92,10 +92,10 @@ func (t Times) Put(buf *[2 * ExpirySize]byte) []byte {
 type Kind uint8
 
 const (
-	Value    Kind = iota          // what was set
-	Negative                      // nothing: the key is absent, except to loads
-	Packed                        // what was set, compressed
-	Internal Kind = iota | Spaced // internal data of the cache, under a reserved key
+	Value    Kind = iota // what was set
+	Negative             // nothing: the key is absent, except to loads
+	Packed               // what was set, compressed
+	kinds
 
 	// Spaced is a bit of a Kind: the key begins with the generation of a namespace. In the last byte
 	// of the lengths of a short header it is the highest bit.
@@ -272,7 +272,7 @@ func (f Form) ParseOther(b []byte) (h Header, ok bool) {
 	}
 	// An int of 32 bits cannot hold every length.
 	return h, w&longBit != 0 && h.Deadlines <= Idle && h.ValueLen >= 0 &&
-		(h.ValueLen == 0 || h.Kind&^Spaced != Negative) && h.Kind != Internal&^Spaced
+		(h.ValueLen == 0 || h.Kind&^Spaced != Negative) && h.Kind.Base() < kinds
 }
 
 // Parse decodes the header at the start of b. It reports false if b is too short for the header, or

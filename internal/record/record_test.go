@@ -83,23 +83,6 @@ func TestPutNegative_IsParsed(t *testing.T) {
 	}
 }
 
-func TestPutInternal_IsParsed(t *testing.T) {
-	for _, form := range []Form{Plain, Checked} {
-		for _, klen := range []int{0, 20, 64, MaxKey} {
-			var buf [MaxHeader]byte
-			b := form.Put(&buf, Internal, klen, 8, Times{})
-			got, ok := form.Parse(b)
-			require.True(t, ok)
-			want := Header{Size: LongHeader + int(form), KeyLen: klen, ValueLen: 8}
-			want.Kind = Internal
-			require.Equal(t, want, got)
-			plain := want
-			plain.Kind = Value
-			require.NotEqual(t, plain.Sum(1, 2), want.Sum(1, 2), "a checksum tells the kind")
-		}
-	}
-}
-
 // Lookups copy headers: the expiry fits where there was padding before.
 func TestHeader_IsSmall(t *testing.T) {
 	require.Equal(t, 3*unsafe.Sizeof(0)+8, unsafe.Sizeof(Header{}))

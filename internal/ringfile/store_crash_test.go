@@ -187,7 +187,7 @@ func TestStore_CrashOfTheMachine(t *testing.T) {
 			continue
 		}
 		c.closed = append(c.closed, value)
-		require.NoError(t, f.Close(Mark{}))
+		require.NoError(t, f.Close(Mark{}, nil))
 		c.closed = []byte{value}
 		before := c.whole
 		c.open(c.durable)

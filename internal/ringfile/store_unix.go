@@ -400,8 +400,9 @@ func (f *Store) flush(maps [][]byte) error {
 }
 
 // Close writes the file to the disk, then marks it as closed, and closes it. at is the clock's
-// mark. The addresses stay mapped, to other memory, because readers may still use them.
-func (f *Store) Close(at Mark) error {
+// mark. After an error of writing what belongs to the file, beside, it is not marked. The addresses
+// stay mapped, to other memory, because readers may still use them.
+func (f *Store) Close(at Mark, beside error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
@@ -409,7 +410,7 @@ func (f *Store) Close(at Mark) error {
 	}
 	name := f.file.Name()
 	f.Rings.SetMark(at)
-	err := f.flush(f.maps)
+	err := errors.Join(beside, f.flush(f.maps))
 	if err == nil {
 		f.Rings.SetState(f.boot, true)
 		err = f.flush(f.maps[:1])

@@ -170,8 +170,8 @@ func (b *Ref) parseRecord(rec []byte) (h record.Header, ok bool) {
 		h, ok = record.Plain.Parse(rec)
 	}
 	isSpaced := h.Kind&record.Spaced != 0
-	isNames := h.Kind == record.Internal && h.ValueLen == generationSize
-	if h.Kind.Base() == record.Packed || isNames != b.IsNames() ||
+	if h.Kind.Base() == record.Packed ||
+		b.IsNames() && (h.Kind != record.Value || h.KeyLen != generationSize) ||
 		isSpaced && h.KeyLen < generationSize {
 		return h, false
 	}

@@ -32,7 +32,7 @@ func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
 					b := ringtest.Nth(c, i)
 					require.True(t, b.GrowsAsIfFull(), "bucket %d is full", i)
 					require.False(t, b.IsCrowded(), "bucket %d has %d entries in %d slots",
-						i, b.Sizes().Records, b.Index.Groups()*index.GroupSlots)
+						i, b.Sizes().Entries, b.Index.Groups()*index.GroupSlots)
 				}
 			})
 		}

@@ -116,7 +116,7 @@ func (b *Store) SizeIndex(live int) {
 // Set would find no room in it. In a FIFO cache it moves what another policy has left in small to
 // main.
 func (b *Store) Settle() {
-	b.Shared.Recovered.Entries.Add(uint64(b.entries()))
+	b.Shared.Recovered.Entries.Add(uint64(b.live()))
 	b.shapeCold()
 	if b.policy.Kind == policy.FIFO {
 		b.emptySmall() // the cold part has room for what that drops
@@ -149,7 +149,7 @@ func (b *Store) recoverRecord(
 	}
 	r.Count(1, hd.Total(), hd.Deadlines != record.Timeless)
 	if hd.Kind&record.Spaced != 0 {
-		b.countKind(hd.Kind, 1)
+		b.spaced++
 	}
 	if g, ok := b.generationAt(r, pos, hd); ok {
 		u := b.Shared.Generations.Enter(g)
@@ -170,10 +170,6 @@ func (b *Store) recoverRecord(
 		f.dead = true
 	}
 	b.enter(&f, index.Slot(h, in, pos), h)
-	if hd.Kind == record.Internal && hd.ValueLen == generation.Size {
-		g := b.wordAt(r, pos+uint64(hd.Size+hd.KeyLen))
-		b.Shared.Recovered.Spaces.Store(string(key[generation.Size:]), g)
-	}
 	return key
 }
 
@@ -234,7 +230,7 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	r.Count(1, len(rec), w.Expiry != 0)
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))
-		b.countKind(w.Kind, 1)
+		b.spaced++
 	}
 	b.noteExpiry(w.Expiry)
 	slot := index.Slot(w.Hash, w.Ring, pos)

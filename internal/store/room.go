@@ -275,7 +275,7 @@ func (b *Store) Give(n, keep int) (missing int) {
 	chunks := max(0, least-b.Index.Pages()*b.Shared.Pool.PageSize()) >> b.Shared.Shift
 	b.vacate(&work, func() (in policy.Ring, more bool) {
 		missing = b.held() - least
-		if missing <= 0 || b.Removals.IsStep() || keep > 0 && b.isBare() {
+		if missing <= 0 || b.Removals.IsStep() {
 			return 0, false
 		}
 		if in, more = b.tooLarge(b.divide(chunks)); !more {
@@ -289,10 +289,6 @@ func (b *Store) Give(n, keep int) (missing int) {
 	b.shrinkIndex()
 	return 0
 }
-
-// isBare reports whether the bucket has nothing but records of namespaces, which stay as long as
-// the cache finds memory elsewhere.
-func (b *Store) isBare() bool { return b.entries() == 0 && b.internals > 0 && b.deadBytes() == 0 }
 
 // A step drops at most this much before OnRemove is called. A step of Resize drops or moves as
 // much.
@@ -394,7 +390,7 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 	defer func() { *moves -= budget - work.Bytes }()
 	left := StepRecords
 	b.vacate(&work, func() (in policy.Ring, more bool) {
-		if in, more = b.over(total); !more || b.isBare() {
+		if in, more = b.over(total); !more {
 			done = true
 			return in, false
 		}

@@ -27,7 +27,7 @@ func TestPolicy_FillsUp(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.Zero(t, b.EvictedSmall+b.EvictedMain, "%v: key %d", p, id)
-			require.Equal(t, int(id)+1, b.Sizes().Records, "%v", p)
+			require.Equal(t, int(id)+1, b.Sizes().Entries, "%v", p)
 		}
 		require.GreaterOrEqual(t, known, 100, "%v: new keys of 300 that were known to have a place", p)
 	}

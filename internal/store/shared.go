@@ -81,7 +81,6 @@ type Shared struct {
 
 	Recovered struct { // what the cache has found in its file
 		Entries, Discarded, Files atomic.Uint64
-		Spaces                    sync.Map // the records of namespaces: generations by name
 	}
 
 	quota    atomic.Int64  // bytes of rings and index that each small bucket may hold

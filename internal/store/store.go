@@ -55,8 +55,7 @@ type Store struct {
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
 	growAt    int32       // load factor at which the index grows, in sixteenths
 	pageDelta int32       // pages that the index is about to get; negative: to give up
-	spaced    int32       // live records of namespaces, with the next
-	internals int32       // live records of the cache itself, which hold generations
+	spaced    int         // live records of namespaces
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
@@ -258,7 +257,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
-		b.countKind(w.Kind, 1)
+		b.spaced++
 	}
 	if t.Expiry != 0 {
 		b.noteExpiry(t.Expiry)
@@ -356,7 +355,7 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd *record.Header, h uint64) {
 func (b *Store) uncountGone(r *ring.Ring, hd *record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
 	if hd.Kind&record.Spaced != 0 {
-		b.countKind(hd.Kind, -1)
+		b.spaced--
 	}
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(-1)
@@ -382,7 +381,7 @@ func (b *Store) displace(victim uint64) {
 		why = Deleted
 	}
 	b.kill(r, pos, hd, b.keyHash(r, pos, hd), why)
-	if why == Evicted && hd.Kind != record.Internal {
+	if why == Evicted {
 		b.EvictedDisplaced++
 		b.EvictedBytes += uint64(hd.Total())
 	}
@@ -399,14 +398,13 @@ func (b *Store) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 
 // Sizes are the numbers of entries and bytes in a bucket.
 type Sizes struct {
-	Entries   int // entries of users
+	Entries   int // live records
 	Spaced    int // of these, the ones in namespaces
-	Records   int // live records: the entries, and the cache's own
 	LiveBytes int // of the live records
 	DeadBytes int // of the dead ones
 	Ghosts    int // evicted entries whose hashes are remembered
 
-	Cold, ColdBytes int // the parts of Records and LiveBytes in the cold part
+	Cold, ColdBytes int // the parts of Entries and LiveBytes in the cold part
 	IndexBytes      int
 }
 
@@ -417,7 +415,7 @@ func (b *Store) Sizes() Sizes {
 		slots += int(used)
 	}
 	return Sizes{
-		Entries: b.entries(), Spaced: int(b.spaced - b.internals), Records: live,
+		Entries: live, Spaced: b.spaced,
 		LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
 		Ghosts:     slots - live, // a live record has one slot (I7), all others are stale
 		Cold:       b.cold.queue.Entries + b.cold.store.Entries,
@@ -466,7 +464,7 @@ func (b *Store) Reset() {
 func (b *Store) forget() {
 	b.hasTTL = false
 	b.Mortal.Store(false)
-	b.spaced, b.internals = 0, 0
+	b.spaced = 0
 	b.known = hintUnknown
 	b.victim.known = false
 }

@@ -48,13 +48,11 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 //  2. With FIFO, so is any other, without a look at the index, if there is nothing to compact.
 //  3. The entry that the write is about stays while the work lasts (about).
 //  4. While a ring is compacted (Work.Keep), all stay.
-//  5. A record of the cache's own that is in use stays.
-//  6. In a ring that is worth compacting, what the policy would drop stays.
-//  7. The policy decides. What it drops may go to the cold part instead.
+//  5. In a ring that is worth compacting, what the policy would drop stays.
+//  6. The policy decides. What it drops may go to the cold part instead.
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *policy.Work) {
 	if in >= policy.Queue || hd.Total() > b.Longest ||
-		b.policy.Kind == policy.FIFO && !w.Keep && !r.WorthCompacting() && !b.cold.on &&
-			hd.Kind != record.Internal { // needs no slot
+		b.policy.Kind == policy.FIFO && !w.Keep && !r.WorthCompacting() && !b.cold.on { // needs no slot
 		b.dropTail(in, r, hd)
 		return
 	}
@@ -88,14 +86,6 @@ func (b *Store) judgeTail(
 	n, freq := hd.Total(), index.Freq(p.Slot)
 	if w.Keep {
 		w.Records, w.Bytes = w.Records-1, w.Bytes-n
-		return policy.Reinsert
-	}
-	// Without work it stays as long as the ring has other records, lest this go on for ever.
-	if hd.Kind == record.Internal && b.mustStay(r, r.Tail, *hd) &&
-		(w.Spend(n) || r.Entries > int(b.internals)) {
-		if in == policy.Small {
-			return policy.Promote // small has room for few
-		}
 		return policy.Reinsert
 	}
 	if in == policy.Small {
@@ -194,11 +184,8 @@ func (b *Store) largeHash(r *ring.Ring, pos uint64, hd *record.Header) uint64 {
 	return b.keyHash(r, pos, *hd)
 }
 
-// countEvicted counts an entry that was evicted. The cache's own records do not count.
+// countEvicted counts an entry that was evicted.
 func (b *Store) countEvicted(in policy.Ring, hd *record.Header) {
-	if hd.Kind == record.Internal {
-		return
-	}
 	b.EvictedBytes += uint64(hd.Total())
 	switch in {
 	case policy.Small:
@@ -211,8 +198,7 @@ func (b *Store) countEvicted(in policy.Ring, hd *record.Header) {
 }
 
 // promote moves the record at the tail of small to the head of main. Its frequency begins anew. If
-// main has no room, the record stays in small while its reads and the work last, and one of the
-// cache's own as long as small has others.
+// main has no room, the record stays in small while its reads and the work last.
 func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 	n := hd.Total()
 	main, limit := &b.Rings[policy.Main], b.limit().main
@@ -225,13 +211,10 @@ func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 		fits = main.Extend(uint64(n), limit) == nil
 	}
 	if small := &b.Rings[policy.Small]; !fits {
-		switch {
-		case hd.Kind == record.Internal && small.Entries > int(b.internals):
-			b.rotate(policy.Small, p, *hd)
-		case index.Freq(p.Slot) > 0 && w.Spend(n):
+		if index.Freq(p.Slot) > 0 && w.Spend(n) {
 			p.Slot = index.Lower(p.Slot)
 			b.rotate(policy.Small, p, *hd)
-		default:
+		} else {
 			b.dropTail(policy.Small, small, hd)
 		}
 		return

@@ -48,7 +48,6 @@ func (w *Write) Measure(s *Shared) {
 	case w.Kind == record.Value && w.Expiry|w.Until == 0 && !s.Idles: // nearly all
 		w.Bytes = s.Form.HeaderSize(record.Value, klen, vlen, record.Timeless) + klen + vlen
 		return
-	case w.Kind == record.Internal:
 	case w.Kind&^record.Spaced == record.Negative:
 		if w.Expiry == 0 {
 			w.Expiry = math.MaxUint32 // the last possible one: it always has one

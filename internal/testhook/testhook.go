@@ -63,8 +63,7 @@ type Parts struct {
 	Key func(k []byte) (raw []byte, hash uint64)
 
 	// Those of a namespace.
-	Whole      any    // the whole cache
-	Entry      []byte // the key of the record that holds the generation
+	Whole      any // the whole cache
 	Generation *atomic.Uint64
 	SpaceMu    *sync.Mutex
 }

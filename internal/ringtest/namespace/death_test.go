@@ -31,10 +31,12 @@ func namespaceLife(c *ringcache.Cache, done *atomic.Uint64, more func() bool) er
 				return err
 			}
 		}
-		if version%3 == 0 {
-			dropEntry(n) // the next one is appended, and does not overwrite it
+		if n.Reset(); version%3 == 0 {
+			if err := c.DropNamespace("n"); err != nil {
+				return err
+			}
+			n = c.Namespace("n")
 		}
-		n.Reset()
 		done.Store(version)
 	}
 	return nil

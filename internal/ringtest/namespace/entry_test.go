@@ -17,44 +17,11 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/codec"
-	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// dropEntry has the record of a namespace's generation leave, as the policy may, and reports
-// whether it was there.
-func dropEntry(n *ringcache.Cache) (found bool) {
-	of := testhook.PartsOf(n)
-	c := of.Whole.(*ringcache.Cache)
-	w := store.Write{Key: of.Entry, Kind: record.Internal, Reason: store.Evicted}
-	w.Hash = ringtest.Shared(c).HashOf(of.Entry, w.Kind)
-	ringtest.Change(c, int(ringtest.BucketOf(c, w.Hash).Number), func(b *store.Store) {
-		found = b.Delete(&w, nil)
-	})
-	return found
-}
-
-// stored returns the generation in the record of a namespace.
-func stored(n *ringcache.Cache) (g uint64, ok bool) {
-	of := testhook.PartsOf(n)
-	c := of.Whole.(*ringcache.Cache)
-	h := ringtest.Shared(c).HashOf(of.Entry, record.Internal)
-	b := ringtest.BucketOf(c, h)
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
-	var f store.Found
-	if !b.Find(&f, of.Entry, h) {
-		return 0, false
-	}
-	v, _ := f.Ring.Read(nil, f.ValuePos(), f.ValueLen)
-	return binary.LittleEndian.Uint64(v), true
-}
-
-// No key of a user's reaches the record of a namespace, in a file or a snapshot neither: to set
-// the key that it lies under is to set another entry.
+// No key of the whole cache reaches an entry of a namespace, in a file or a snapshot neither.
 func TestNamespace_CannotBeForged(t *testing.T) {
 	forged := []byte("a guess!") // 8 bytes, as a generation has
 	under := []byte(reservedPrefix + "prices")
@@ -95,91 +62,43 @@ func TestNamespace_CannotBeForged(t *testing.T) {
 	}
 }
 
-// The records of namespaces are the cache's own: no lookup, write, loop or count shows them.
-func TestNamespace_RecordsAreNotSeen(t *testing.T) {
-	if !chunk.OffHeap {
-		t.Skip("no ring files in this build")
-	}
-	g := ringtest.Roomy(0)
-	g.OnRemove = func(gone ringcache.Removal) { assert.Equal(t, "a value", string(gone.Value)) }
-	c := ringtest.MustOpen(t, g, filepath.Join(t.TempDir(), "cache"))
-	const names = 20
-	// long ones too
-	n := func(i int) *ringcache.Cache { return c.Namespace(strings.Repeat("n", i*40)) }
-	unseen := func(when string) {
-		t.Helper()
-		for i := range names {
-			for _, in := range []*ringcache.Cache{c, n(i)} {
-				k := testhook.PartsOf(n(i)).Entry
-				require.False(t, in.Has(k), when)
-				require.False(t, in.Del(k), when)
-				require.False(t, in.Touch(k, time.Hour), when)
-			}
-			g, ok := stored(n(i))
-			require.True(t, ok, when)
-			require.Equal(t, testhook.PartsOf(n(i)).Generation.Load(), g, when)
-		}
-		for k := range c.Keys() {
-			require.Fail(t, "Keys shows it", "%s: %q", when, k)
-		}
-		require.Zero(t, c.Len(), when)
-		require.Zero(t, c.Stats().EntriesCount, when)
-		require.NoError(t, ringtest.Validate(c))
-	}
-	unseen("when they are stored")
-	for i := range names { // the same keys, of users
-		require.NoError(t, c.Set(testhook.PartsOf(n(i)).Entry, []byte("a value")))
-	}
-	require.Equal(t, names, c.Len())
-	for k, v := range c.All() {
-		require.Equal(t, "a value", string(v))
-		require.True(t, c.Del(k))
-	}
-	unseen("after entries of the same keys")
-	c.Reset()
-	unseen("after Reset")
-	require.NoError(t, c.Close())
-}
-
-// Any bytes will do as a name, as long as it comes back after a restart where the entry has
-// room for it.
+// Any bytes will do as a name, and any length: it comes back from a file, and from a snapshot.
 func TestNamespace_Names(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
-	longest := 65535 - len(reservedPrefix)
-	names := map[string]bool{
-		"":                             true,
-		"\x00":                         true,
-		"\xff\xfe":                     true,
-		reservedPrefix:                 true,
-		strings.Repeat("n", 20_000):    true, // a large entry
-		strings.Repeat("n", longest):   true,
-		strings.Repeat("n", longest+1): false,
-		strings.Repeat("n", 2*longest): false,
-	}
+	names := []string{"", "\x00", "\xff\xfe", "zero\x00", "zero", strings.Repeat("n", 65_535),
+		strings.Repeat("n", 200_000)}
 	k := []byte("k")
+	requireFound := func(c *ringcache.Cache) {
+		t.Helper()
+		for _, name := range names {
+			v, ok := c.Namespace(name).HasGet(nil, k)
+			require.True(t, ok, "%d bytes", len(name))
+			require.Equal(t, name[:min(len(name), 10)], string(v))
+		}
+	}
 	c := ringtest.OpenFile(t, path, ringtest.MinBytes)
-	for name := range names {
+	for _, name := range names {
 		require.NoError(t, c.Namespace(name).Set(k, []byte(name)[:min(len(name), 10)]))
 	}
-	for name := range names {
-		v, ok := c.Namespace(name).HasGet(nil, k)
-		require.True(t, ok)
-		require.Equal(t, name[:min(len(name), 10)], string(v))
-	}
+	requireFound(c)
+	var snap bytes.Buffer
+	_, err := c.WriteSnapshot(&snap)
+	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	c = ringtest.OpenFile(t, path, ringtest.MinBytes)
-	for name, back := range names {
-		require.Equal(t, back, c.Namespace(name).Has(k), "%d bytes", len(name))
-	}
-	for name := range names {
+	requireFound(c)
+	for _, name := range names {
 		c.Namespace(name).Reset()
 		require.False(t, c.Namespace(name).Has(k))
 	}
 	require.NoError(t, c.Close())
 	c = ringtest.OpenFile(t, path, ringtest.MinBytes)
-	for name := range names {
+	for _, name := range names {
 		require.False(t, c.Namespace(name).Has(k), "%d bytes", len(name))
 	}
+	_, err = c.ReadSnapshot(&snap)
+	require.NoError(t, err)
+	requireFound(c)
 	require.NoError(t, c.Close())
 }
 

@@ -18,10 +18,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
-	"github.com/ringcache/ringcache/internal/store"
-	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 func TestNamespace_EqualNamesShareOne(t *testing.T) {
@@ -80,7 +77,7 @@ func TestNamespaces_AreThoseInUse(t *testing.T) {
 	require.Len(t, names(), 3)
 }
 
-// reservedPrefix begins the keys of internal records: generation 0.
+// reservedPrefix is generation 0, which no namespace has.
 const reservedPrefix = "\x00\x00\x00\x00\x00\x00\x00\x00"
 
 // No key of the whole cache is one of a namespace, whatever stands in the records.
@@ -172,30 +169,6 @@ func TestNamespace_InvalidateWhileLoading(t *testing.T) {
 	require.Equal(t, "new", string(n.Get(nil, []byte("k"))))
 }
 
-// What is no generation is taken for none.
-func TestNamespace_ForeignEntry(t *testing.T) {
-	if !chunk.OffHeap {
-		t.Skip("no ring files in this build")
-	}
-	path := filepath.Join(t.TempDir(), "cache")
-	c := ringtest.OpenFile(t, path, ringtest.MinBytes)
-	w := store.Write{Key: []byte(reservedPrefix + "n"), Value: []byte("no generation"),
-		Kind: record.Internal}
-	require.NoError(t, ringtest.Write(c, w))
-	require.NoError(t, c.Close())
-	c = ringtest.OpenFile(t, path, ringtest.MinBytes)
-	for range c.Namespaces() {
-		require.Fail(t, "it is no namespace")
-	}
-	n := c.Namespace("n")
-	require.NoError(t, n.Set([]byte("k"), []byte("v")))
-	require.True(t, n.Has([]byte("k")))
-	g, ok := stored(n)
-	require.True(t, ok)
-	require.Equal(t, testhook.PartsOf(n).Generation.Load(), g)
-	require.NoError(t, c.Close())
-}
-
 // Where nothing can be stored, a namespace is empty, and neither stale nor an error.
 func TestNamespace_NoMemory(t *testing.T) {
 	g := ringtest.Default(ringtest.MinBytes)
@@ -241,9 +214,11 @@ func TestNamespace_OnRemove(t *testing.T) {
 			if i%100 != 99 {
 				continue
 			}
-			for j := range 10 { // one of these needs room
-				dropEntry(n)
+			for j := range 10 {
 				inner = func() { n.Reset(); c.Namespace(fmt.Sprint("inner ", i, j)) }
+				if err := c.Set(fmt.Appendf(nil, "key %d", i), make([]byte, 30+j)); err != nil {
+					return err
+				}
 				n.Reset()
 				c.Namespace(fmt.Sprint("another ", i, j))
 				_ = c.DropNamespace(fmt.Sprint("another ", i, j))

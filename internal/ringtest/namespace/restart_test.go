@@ -101,8 +101,6 @@ func (r *restarts) step() {
 		n.Reset()
 		r.least[ns] = r.version
 		clear(r.last[ns])
-	case op < 24: // as the policy may at any time
-		dropEntry(n)
 	case op < 26:
 		var b bytes.Buffer
 		_, err := r.c.WriteSnapshot(&b)
@@ -127,8 +125,7 @@ func (r *restarts) step() {
 }
 
 // After Reset has returned, no value that was set before is found again: not after the cache was
-// closed or left as it is, nor from its snapshots, but those from before, nor if the generation was
-// dropped.
+// closed or left as it is, nor from its snapshots, but those from before.
 func TestNamespace_NothingInvalidatedComesBack(t *testing.T) {
 	for seed := range uint64(3 * ringtest.Rounds()) {
 		for _, file := range []bool{false, true} {

@@ -135,21 +135,16 @@ func TestFile_NoDictionariesOfOurs(t *testing.T) {
 		want error
 		text string
 	}{
-		"somebody's":  {file("words\n"), ringcache.ErrCorrupt, ""},
-		"empty":       {file(""), ringcache.ErrCorrupt, ""},
-		"pipe":        {pipe, nil, "not a regular file: p"},
-		"device":      {link("/dev/zero"), nil, "not a regular file: D"},
-		"directory":   {directory, nil, "not a regular file: d"},
-		"cannot be":   {link("missing/dict"), fs.ErrNotExist, ""},
-		"name's long": {nil, syscall.ENAMETOOLONG, ""},
+		"somebody's": {file("words\n"), ringcache.ErrCorrupt, ""},
+		"empty":      {file(""), ringcache.ErrCorrupt, ""},
+		"pipe":       {pipe, nil, "not a regular file: p"},
+		"device":     {link("/dev/zero"), nil, "not a regular file: D"},
+		"directory":  {directory, nil, "not a regular file: d"},
+		"cannot be":  {link("missing/dict"), fs.ErrNotExist, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "cache")
-			if tt.make == nil {
-				path = filepath.Join(filepath.Dir(path), strings.Repeat("n", 252))
-			} else {
-				require.NoError(t, tt.make(path+".dict"))
-			}
+			require.NoError(t, tt.make(path+".dict"))
 			g := ringtest.Tiny(1, 1024, 256)
 			c := ringtest.MustOpen(t, g, path)
 			require.NoError(t, c.Set([]byte("k"), []byte("v")))
@@ -178,6 +173,40 @@ func TestFile_NoDictionariesOfOurs(t *testing.T) {
 			require.NoError(t, c.Close())
 		})
 	}
+}
+
+// Something else in place of the file of namespaces is an error too, and is left as it is.
+func TestFile_NoNamesOfOurs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	names, k := path+".names", []byte("k")
+	g := ringtest.Tiny(1, 1024, 256)
+	c := ringtest.MustOpen(t, g, path)
+	require.NoError(t, c.Set(k, []byte("v")))
+	require.NoError(t, c.Close())
+	require.NoFileExists(t, names, "without namespaces there is none")
+	for text, place := range map[string]func() error{
+		"not a file of namespaces": func() error { return os.WriteFile(names, []byte("a\n"), 0o644) },
+		"not a regular file: p":    func() error { return syscall.Mkfifo(names, 0o644) },
+		"not a regular file: d":    func() error { return os.Mkdir(names, 0o755) },
+		"no such file":             func() error { return os.Symlink("missing/names", names) },
+	} {
+		require.NoError(t, place())
+		before, err := os.Lstat(names)
+		require.NoError(t, err)
+		_, err = ringtest.Open(g, path)
+		require.ErrorContains(t, err, names)
+		require.ErrorContains(t, err, text)
+		after, err := os.Lstat(names)
+		require.NoError(t, err)
+		require.Equal(t, before.Mode(), after.Mode())
+		require.Equal(t, before.ModTime(), after.ModTime())
+		require.NoError(t, os.Remove(names))
+	}
+	c = ringtest.MustOpen(t, g, path)
+	require.True(t, c.Has(k))
+	require.NoError(t, c.Close())
+	_, err := ringtest.Open(g, filepath.Join(t.TempDir(), strings.Repeat("n", 251)))
+	require.ErrorIs(t, err, syscall.ENAMETOOLONG)
 }
 
 // anotherBoot is not the ID of the boot of this machine.

@@ -155,7 +155,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	held, most := 0, 0
 	for i := range ringtest.Shared(c).Buckets {
 		b := ringtest.Nth(c, i)
-		require.NotZero(t, b.Sizes().Records, "bucket %d", i)
+		require.NotZero(t, b.Sizes().Entries, "bucket %d", i)
 		held += b.Memory().Held
 		if isEarly(uint64(i)) {
 			most = max(most, b.Memory().Held)

@@ -1,0 +1,278 @@
+// Package namefile keeps the file of the namespaces of a ring file: their names and generations.
+//
+//	"ringname" | version, 1 byte | 7 bytes, zero | salt, 8 bytes | records
+//	record: generation, 8 bytes | length of the name, 4 bytes | checksum, 4 bytes | name | zeros
+//
+// All numbers are little-endian. The checksum is the low half of the XXH64 of salt and name: bytes
+// that a killed process has left behind the last record, and a name that looks like a record, are
+// none. Records are aligned to 8 bytes, so that a generation is overwritten in place, in a single
+// write of a word that no page boundary divides: a reset takes no space on the disk. Generation 0
+// is that of a dropped namespace.
+package namefile
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/ringcache/ringcache/internal/atomicfile"
+	"github.com/ringcache/ringcache/internal/osfile"
+)
+
+const (
+	magic    = "ringname"
+	version  = 1
+	saltAt   = 16
+	headSize = 24
+
+	recordHead = 16
+	align      = 8
+
+	mostBytes = 1 << 30 // of a file that is read
+)
+
+// Errors of Open, and of changes after Close.
+var (
+	ErrForeign = errors.New("not a file of namespaces")
+	ErrVersion = errors.New("file of namespaces of a newer version")
+	ErrClosed  = errors.New("file of namespaces is closed")
+)
+
+// File is the file of one cache. All methods are safe for concurrent use.
+type File struct {
+	path string
+
+	mu      sync.Mutex
+	file    *os.File // nil before there are namespaces
+	head    [headSize]byte
+	slots   map[string]slot
+	end     int64 // of the last record
+	dropped int   // records of dropped namespaces
+	closed  bool
+}
+
+// slot is a namespace.
+type slot struct {
+	at         int64 // where its record is; 0: not in the file, which could not be written
+	generation uint64
+}
+
+// Open reads the file at path, and returns the generations by name. The file need not be there; it
+// is made with the first namespace. After an error the file is as it was.
+func Open(path string) (*File, map[string]uint64, error) {
+	f := &File{path: path, slots: map[string]slot{}}
+	file, err := osfile.OpenOwn(path, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, is := os.Lstat(path); is != nil { // else it is a link that leads nowhere
+			return f, nil, nil
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(file, mostBytes))
+	if err == nil {
+		err = f.parse(b)
+	}
+	if err == nil {
+		err = osfile.MakePrivate(file)
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	f.file = file
+	known := make(map[string]uint64, len(f.slots))
+	for name, s := range f.slots {
+		known[name] = s.generation
+	}
+	return f, known, nil
+}
+
+// parse decodes the bytes of a file.
+func (f *File) parse(b []byte) error {
+	if len(b) < headSize || !bytes.HasPrefix(b, []byte(magic)) {
+		return ErrForeign
+	}
+	if v := b[len(magic)]; v != version {
+		return fmt.Errorf("%w: %d, at most %d", ErrVersion, v, version)
+	}
+	copy(f.head[:], b)
+	f.end = headSize
+	for rest := b[headSize:]; len(rest) >= recordHead; rest = b[f.end:] {
+		n := int64(binary.LittleEndian.Uint32(rest[8:]))
+		if size := sizeOf(n); size > int64(len(rest)) ||
+			f.sum(rest[recordHead:][:n]) != binary.LittleEndian.Uint32(rest[12:]) {
+			break // a process was killed while it wrote
+		}
+		if g := binary.LittleEndian.Uint64(rest); g != 0 {
+			f.slots[string(rest[recordHead:][:n])] = slot{f.end, g}
+		} else {
+			f.dropped++
+		}
+		f.end += sizeOf(n)
+	}
+	return nil
+}
+
+// sizeOf returns the size of the record of a name of n bytes.
+func sizeOf(n int64) int64 { return recordHead + (n+align-1)&^(align-1) }
+
+func (f *File) sum(name []byte) uint32 {
+	var d xxhash.Digest
+	d.Reset()
+	_, _ = d.Write(f.head[saltAt:])
+	_, _ = d.Write(name)
+	return uint32(d.Sum64())
+}
+
+// appendRecord appends the record of a namespace to b.
+func (f *File) appendRecord(b []byte, name string, g uint64) []byte {
+	b = binary.LittleEndian.AppendUint64(b, g)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(name)))
+	b = binary.LittleEndian.AppendUint32(b, f.sum([]byte(name)))
+	b = append(b, name...)
+	return append(b, make([]byte, sizeOf(int64(len(name)))-recordHead-int64(len(name)))...)
+}
+
+// Set gives a namespace a generation, a new one or another one. Once it has returned nil, a process
+// that opens the file finds that generation, even if this process is killed; only a crash of the
+// machine needs Sync. After an error the file has no generation of this name, or cannot be written
+// at all.
+func (f *File) Set(name string, g uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return ErrClosed
+	}
+	old, had := f.slots[name]
+	f.slots[name] = slot{old.at, g}
+	if had && old.at != 0 {
+		return f.overwrite(old.at, g)
+	}
+	return f.add(name, g)
+}
+
+// Drop removes a namespace.
+func (f *File) Drop(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return ErrClosed
+	}
+	old := f.slots[name]
+	delete(f.slots, name)
+	if old.at == 0 {
+		return nil
+	}
+	f.dropped++
+	return f.overwrite(old.at, 0)
+}
+
+// overwrite changes the generation of a record. Where the system refuses that, a new file or none
+// must take the old one's place, lest the old generation come back.
+func (f *File) overwrite(at int64, g uint64) error {
+	var word [8]byte
+	binary.LittleEndian.PutUint64(word[:], g)
+	_, err := f.file.WriteAt(word[:], at)
+	if err == nil {
+		return nil
+	}
+	if f.replace() == nil {
+		return nil
+	}
+	for name, s := range f.slots {
+		f.slots[name] = slot{0, s.generation}
+	}
+	f.file.Close()
+	f.file = nil
+	return errors.Join(err, os.Remove(f.path))
+}
+
+// add adds a record to the file, or makes one.
+func (f *File) add(name string, g uint64) error {
+	if f.file == nil || f.dropped > 16+len(f.slots) {
+		return f.replace()
+	}
+	rec := f.appendRecord(nil, name, g)
+	if _, err := f.file.WriteAt(rec, f.end); err != nil {
+		return err
+	}
+	f.slots[name] = slot{f.end, g}
+	f.end += int64(len(rec))
+	return nil
+}
+
+// replace writes a new file, without what was dropped.
+func (f *File) replace() error {
+	b := append([]byte(magic), version)
+	b = append(b, make([]byte, saltAt-len(b))...)
+	b = append(b, make([]byte, headSize-saltAt)...)
+	_, _ = rand.Read(b[saltAt:]) // never fails
+	before := f.head
+	copy(f.head[:], b)
+	slots := make(map[string]slot, len(f.slots))
+	for name, s := range f.slots {
+		slots[name] = slot{int64(len(b)), s.generation}
+		b = f.appendRecord(b, name, s.generation)
+	}
+	file, err := write(f.path, b)
+	if err != nil {
+		f.head = before
+		return err
+	}
+	if f.file != nil {
+		f.file.Close()
+	}
+	f.file, f.slots, f.end, f.dropped = file, slots, int64(len(b)), 0
+	return nil
+}
+
+// write replaces the file at path, and opens the new one.
+func write(path string, b []byte) (*os.File, error) {
+	made, err := atomicfile.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer made.Discard()
+	if _, err := made.Write(b); err != nil {
+		return nil, err
+	}
+	if err := made.Commit(); err != nil {
+		return nil, err
+	}
+	return osfile.OpenOwn(path, os.O_RDWR)
+}
+
+// Close writes the file to the disk, with the namespaces that could not be written before. Later
+// changes return ErrClosed. A second Close does nothing.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil
+	}
+	f.closed = true
+	var errs []error
+	for _, s := range f.slots {
+		if s.at == 0 {
+			errs = append(errs, f.replace())
+			break
+		}
+	}
+	if f.file != nil {
+		errs = append(errs, f.file.Sync(), f.file.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("write namespaces %s: %w", f.path, err)
+	}
+	return nil
+}
