@@ -216,7 +216,7 @@ func (c *engine) lookupCold(
 		b.ColdHits.Add(1)
 	}
 	if mode&wantPromote != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
-		c.promote(b, &f, k, v, h)
+		c.promote(b, &f, k, v, h, mode&wantPromote != 0)
 	}
 	if mode&withValue != 0 {
 		dst = append(dst, v...) // k, which may overlap dst, is no longer used
@@ -234,12 +234,13 @@ func (b *bucket) readCold(
 	return ok
 }
 
-// promote moves to main the record that was found in the cold part, with value v.
-func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64) {
+// promote moves to main the record that was found in the cold part, with value v. A write that needs
+// the value says that it must.
+func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64, must bool) {
 	var w write
 	w.Key, w.Value, w.Hash, w.RewriteOnly, w.uncounted = k, v, h, true, true
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)
-	b.Promote(was, &w.Write)
+	b.Promote(was, &w.Write, must)
 }

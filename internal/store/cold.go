@@ -257,8 +257,9 @@ func (b *Store) findAgain(f, was *Found, k []byte, h uint64) bool {
 }
 
 // Promote moves the record that was found in the cold part to main, if it is still there. The write
-// has its value. If the record's namespace was invalidated meanwhile, Promote removes the record.
-func (b *Store) Promote(was *Found, w *Write) {
+// has its value. If the record's namespace was invalidated meanwhile, Promote removes the record. If
+// the bucket has become too small for it, it stays in the cold part, or, if it must not, is evicted.
+func (b *Store) Promote(was *Found, w *Write, must bool) {
 	b.MoveHomes()
 	var f Found
 	if !b.findAgain(&f, was, w.Key, w.Hash) || b.Shared.Expired(f.Expiry) {
@@ -270,8 +271,10 @@ func (b *Store) Promote(was *Found, w *Write) {
 	}
 	w.Kind, w.Expiry, w.Until = f.Kind&record.Spaced, b.lastOf(&f), f.Expiry
 	if w.Measure(b.Shared); w.Bytes > b.Longest {
-		b.remove(&f, w.Hash, Evicted) // the cache has become too small for it
-		b.countEvicted(policy.Cold, &f.Header)
+		if must {
+			b.remove(&f, w.Hash, Evicted)
+			b.countEvicted(policy.Cold, &f.Header)
+		}
 		return
 	}
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))

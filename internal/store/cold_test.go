@@ -69,3 +69,20 @@ func TestColdPart_DeleteExpiredFindsWhatMoves(t *testing.T) {
 	require.Equal(t, 1, dropped)
 	require.Less(t, b.SoonestExpiry(), uint32(math.MaxUint32))
 }
+
+// A record of the cold part for which the bucket has become too small stays there however often it
+// is read.
+func TestColdPart_KeepsWhatIsTooLong(t *testing.T) {
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	p.SetPacked(t, ringtest.PackedKey, func() error {
+		return p.Set(ringtest.PackedKey, ringtest.PackedValue)
+	})
+	evicted := p.Stats().EvictedEntries
+	ringtest.Change(p.Cache, 0, func(b *store.Store) { b.Longest = len(ringtest.PackedValue) })
+	for range 5 {
+		require.Equal(t, string(ringtest.PackedValue), string(p.Get(nil, ringtest.PackedKey)))
+	}
+	_, in := ringtest.Stored(p.Cache, ringtest.PackedKey)
+	require.Equal(t, policy.Cold, in)
+	require.Equal(t, evicted, p.Stats().EvictedEntries)
+}

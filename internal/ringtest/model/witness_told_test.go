@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -223,11 +224,10 @@ func (w *witness) mayLeave(k entryKey, e *entry, of origin, why ringcache.Remova
 			if w.p.o.Compressor == nil {
 				return fmt.Errorf("key %v, and no room is needed", k)
 			}
-		case opRewrite:
-			if mine && e.Size > w.bound/16 {
-				w.tooLong++ // it is of a larger cache
-				return nil
-			}
+		}
+		if mine && w.isOutgrown(k, e) {
+			w.tooLong++
+			return nil
 		}
 		if mine && of == ofLive && kind != opLoad {
 			return fmt.Errorf("key %v, which the call is about", k)
@@ -246,6 +246,14 @@ func (w *witness) mayLeave(k entryKey, e *entry, of origin, why ringcache.Remova
 		}
 	}
 	return nil
+}
+
+// isOutgrown reports whether an entry is of a larger cache, and a write that moves it cannot store
+// it again: its value is one that Set refuses by now, or, in the cold part, too long for the bucket.
+func (w *witness) isOutgrown(k entryKey, e *entry) bool {
+	longest := ringtest.Shared(w.c).Longest(w.bound, false)
+	return e.Size > w.bound/16 ||
+		w.p.o.Compressor != nil && e.Size+len(keyBytes(k.id))+record.MaxHeader+8 > longest
 }
 
 // keyOf returns the key that is meant by its bytes.
