@@ -237,7 +237,7 @@ func (b *bucket) read(
 	countLookup(n, mode, got)
 	b.CountOddities(&f)
 	if got == miss {
-		if f.Ghost && mode&counted != 0 {
+		if f.Presence == store.Ghost && mode&counted != 0 {
 			b.NoteGhostMiss(&f.Group.Slots[f.I])
 		}
 		return dst, 0, miss

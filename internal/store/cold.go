@@ -275,7 +275,7 @@ func (b *Store) Promote(was *Found, w *Write) {
 		return
 	}
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
-	if err := b.insert(&f, true, w); err != nil { // there is no memory for it
+	if err := b.insert(&f, w); err != nil { // there is no memory for it
 		b.countEvicted(policy.Cold, &f.Header)
 		_ = b.Fail(w, err)
 	}

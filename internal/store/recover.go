@@ -167,7 +167,6 @@ func (b *Store) recoverRecord(
 	var f Found
 	if b.findCounting(&f, key, h) {
 		b.kill(f.Ring, f.Pos, f.Header, h, Unreported)
-		f.dead = true
 	}
 	b.enter(&f, index.Slot(h, in, pos), h)
 	if hd.Kind == record.Internal && hd.ValueLen == generation.Size {
@@ -228,7 +227,6 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	}
 	if there {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
-		f.dead = true
 	}
 	pos := r.Append(rec, nil, nil)
 	r.Count(1, len(rec), w.Expiry != 0)
