@@ -268,7 +268,7 @@ func (b *Store) Promote(was *Found, w *Write) {
 		b.remove(&f, w.Hash, Deleted) // in main, the walk that drops such records could miss it
 		return
 	}
-	w.Kind, w.Expiry, w.Until = f.Kind&record.Spaced, b.lastOf(&f), f.Expiry
+	w.Kind, w.Last, w.Until = f.Kind&record.Spaced, b.lastOf(&f), f.Expiry
 	if w.Measure(b.Shared); w.Bytes > b.Longest {
 		b.remove(&f, w.Hash, Evicted) // the cache has become too small for it
 		b.countEvicted(policy.Cold, &f.Header)

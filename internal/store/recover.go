@@ -229,12 +229,12 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
 	}
 	pos := r.Append(rec, nil, nil)
-	r.Count(1, len(rec), w.Expiry != 0)
+	r.Count(1, len(rec), w.Last != 0)
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))
 		b.countKind(w.Kind, 1)
 	}
-	b.noteExpiry(w.Expiry)
+	b.noteExpiry(w.Last)
 	slot := index.Slot(w.Hash, w.Ring, pos)
 	if b.Touches {
 		slot = index.WithFreq(slot, w.Freq)
