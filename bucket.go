@@ -30,6 +30,31 @@ type bucket struct {
 	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
+// Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
+// [LoadFunc].
+type Loaded[V any] struct {
+	Value V
+	TTL   time.Duration // 0 means Options.TTL
+	Err   error         // ErrAbsent means that the key has no value
+}
+
+// loaded is the Loaded of a [Cache].
+type loaded = Loaded[[]byte]
+
+// load is the result of a load for a key. If there is no value, Err is ErrAbsent itself.
+type load struct {
+	loaded
+	panicked *LoadPanic
+}
+
+// failed reports whether the load ended with a panic or an error other than ErrAbsent.
+func (l *load) failed() bool {
+	return l.panicked != nil || l.Err != nil && l.Err != ErrAbsent
+}
+
+// loadCall is the load of a key in progress.
+type loadCall = singleflight.Call[load]
+
 // lookupMode selects the effects of a lookup.
 type lookupMode uint8
 
@@ -127,9 +152,6 @@ func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 // The race detector would report torn reads, so the functions that a reader calls are marked
 // norace; in a race build they are not inlined either.
 
-// bucket returns the small bucket for hash h.
-func (c *engine) bucket(h uint64) *bucket { return &c.buckets[h&c.mask] }
-
 // lock locks the bucket for writing. The load after the store prevents later stores from passing
 // it: nothing passes the load, and the load does not pass the store.
 func (b *bucket) lock() {
@@ -214,7 +236,7 @@ func (b *bucket) read(
 	countLookup(n, mode, got)
 	b.CountOddities(&f)
 	if got == miss {
-		if f.Ghost && mode&counted != 0 {
+		if f.Presence == store.Ghost && mode&counted != 0 {
 			b.NoteGhostMiss(&f.Group.Slots[f.I])
 		}
 		return dst, 0, miss

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/ringcache/ringcache/internal/clock"
@@ -66,30 +65,8 @@ type engine struct {
 	}
 }
 
-// Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
-// [LoadFunc].
-type Loaded[V any] struct {
-	Value V
-	TTL   time.Duration // 0 means Options.TTL
-	Err   error         // ErrAbsent means that the key has no value
-}
-
-// loaded is the Loaded of a [Cache].
-type loaded = Loaded[[]byte]
-
-// load is the result of a load for a key. If there is no value, Err is ErrAbsent itself.
-type load struct {
-	loaded
-	panicked *LoadPanic
-}
-
-// failed reports whether the load ended with a panic or an error other than ErrAbsent.
-func (l *load) failed() bool {
-	return l.panicked != nil || l.Err != nil && l.Err != ErrAbsent
-}
-
-// loadCall is the load of a key in progress.
-type loadCall = singleflight.Call[load]
+// bucket returns the small bucket for hash h.
+func (c *engine) bucket(h uint64) *bucket { return &c.buckets[h&c.mask] }
 
 // largeBucket returns the large bucket for hash h.
 func (c *engine) largeBucket(h uint64) *bucket {

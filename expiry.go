@@ -33,7 +33,7 @@ func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 		found, _ := c.remove(&w, nil)
 		return found
 	}
-	for w.Expiry, w.life = expiry, withTTL(ttl); ; {
+	for w.Last, w.life = expiry, withTTL(ttl); ; {
 		found, done := c.renew(&w)
 		if done {
 			return found

@@ -303,11 +303,11 @@ func (t *restorer) prepare(it item, body []byte) bool {
 	}
 	w.Kind = hd.Kind
 	w.Key, w.Value = rec[hd.Size:][:hd.KeyLen], rec[hd.Size+hd.KeyLen:][:hd.ValueLen]
-	w.Expiry, w.Until, t.rec = 0, 0, nil
+	w.Last, w.Until, t.rec = 0, 0, nil
 	if hd.Deadlines != record.Timeless && !t.setTimes(hd, rec) {
 		return false
 	}
-	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Expiry != 0
+	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Last != 0
 	if same && s.Form == record.Plain && !s.Idles && w.Kind.Base() == record.Value {
 		t.rec = rec[:hd.Total()] // nearly always
 	}
@@ -322,12 +322,12 @@ func (t *restorer) setTimes(hd record.Header, rec []byte) bool {
 		return false
 	}
 	s := t.c.shared
-	w.Expiry = t.tick(hd.Expiry)
+	w.Last = t.tick(hd.Expiry)
 	if hd.Deadlines == record.Idle {
-		w.Until, w.Expiry = w.Expiry, t.tick(binary.LittleEndian.Uint32(rec[hd.LastAt():]))
+		w.Until, w.Last = w.Last, t.tick(binary.LittleEndian.Uint32(rec[hd.LastAt():]))
 	}
-	binary.LittleEndian.PutUint32(rec[hd.TimesAt():], w.Expiry)
-	return !s.Expired(w.Expiry) && !s.Expired(w.Until)
+	binary.LittleEndian.PutUint32(rec[hd.TimesAt():], w.Last)
+	return !s.Expired(w.Last) && !s.Expired(w.Until)
 }
 
 // set stores the entry that was prepared. One that does not fit into the cache is left out.

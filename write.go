@@ -62,9 +62,9 @@ func (c *engine) put(in *space, w *write, verb string) (err error) {
 		defer c.notify(w)
 	}
 	for {
-		w.Expiry, err = 0, nil
+		w.Last, err = 0, nil
 		if w.life.given || c.options.TTL != 0 {
-			w.Expiry, err = c.expiryOf(w.life)
+			w.Last, err = c.expiryOf(w.life)
 		}
 		if err == nil {
 			err = c.place(w)
@@ -260,7 +260,7 @@ func (c *engine) meetsLocked(b *bucket, w *write) bool {
 		return there
 	})
 	if w.keeps && !there {
-		w.Expiry, _ = c.expiryOf(byOptions) // it may have been found earlier, and dropped since
+		w.Last, _ = c.expiryOf(byOptions) // it may have been found earlier, and dropped since
 		w.Measure(b.Shared)
 	}
 	return met

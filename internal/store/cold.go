@@ -269,7 +269,7 @@ func (b *Store) Promote(was *Found, w *Write, must bool) {
 		b.remove(&f, w.Hash, Deleted) // in main, the walk that drops such records could miss it
 		return
 	}
-	w.Kind, w.Expiry, w.Until = f.Kind&record.Spaced, b.lastOf(&f), f.Expiry
+	w.Kind, w.Last, w.Until = f.Kind&record.Spaced, b.lastOf(&f), f.Expiry
 	if w.Measure(b.Shared); w.Bytes > b.Longest {
 		if must {
 			b.remove(&f, w.Hash, Evicted)
@@ -278,7 +278,7 @@ func (b *Store) Promote(was *Found, w *Write, must bool) {
 		return
 	}
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
-	if err := b.insert(&f, true, w); err != nil { // there is no memory for it
+	if err := b.insert(&f, w); err != nil { // there is no memory for it
 		b.countEvicted(policy.Cold, &f.Header)
 		_ = b.Fail(w, err)
 	}

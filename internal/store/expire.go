@@ -227,7 +227,7 @@ func (b *Store) lastOf(f *Found) uint32 {
 
 // Keep gives the write, which replaces the record f, its last deadline.
 func (b *Store) Keep(w *Write, f *Found) {
-	w.Expiry = b.lastOf(f)
+	w.Last = b.lastOf(f)
 	w.Measure(b.Shared)
 }
 

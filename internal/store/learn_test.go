@@ -23,7 +23,8 @@ func TestStats_NearMisses(t *testing.T) {
 		isNear := func(id uint64) bool { // as the index and the rings say it
 			var f store.Found
 			b, h := ringtest.BucketOf(c, ringtest.Shared(c).Hash(key(id))), ringtest.Shared(c).Hash(key(id))
-			return !b.Find(&f, key(id), h) && f.Ghost && (p == ringcache.PolicyS3FIFO || b.IsNear(f.Slot))
+			return !b.Find(&f, key(id), h) && f.Presence == store.Ghost &&
+				(p == ringcache.PolicyS3FIFO || b.IsNear(f.Slot))
 		}
 		for id := range uint64(3000) {
 			require.NoError(t, c.Set(key(id), make([]byte, 100)))
@@ -112,7 +113,7 @@ func TestPolicy_AGhostThatReturnsTwice(t *testing.T) {
 			set(key(next))
 			next++
 		}
-		recent = f.Ghost && index.Ring(f.Slot) == policy.Small && b.IsNear(f.Slot)
+		recent = f.Presence == store.Ghost && index.Ring(f.Slot) == policy.Small && b.IsNear(f.Slot)
 		set(k)
 		f, live = find(k)
 		require.True(t, live)

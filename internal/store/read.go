@@ -26,15 +26,24 @@ const (
 	Unclear         // only Find can tell
 )
 
+// Presence is what a bucket has of a key.
+type Presence uint8
+
+const (
+	Absent  Presence = iota
+	Ghost            // a stale slot of its hash
+	Killed           // a record that the policy had dropped, killed since: to the policy a ghost
+	Present          // its record
+)
+
 // Found is the result of Find: the record of the key, or on a miss its ghost.
 type Found struct {
+	Presence
 	index.Place
 	record.Header
-	Ring  *ring.Ring
-	Pos   uint64
-	Rec   []byte // the record; nil if it crosses the end of a chunk
-	Ghost bool   // a miss, and Place is that of the key's ghost
-	dead  bool   // the record was killed since, and its bytes may be overwritten
+	Ring *ring.Ring
+	Pos  uint64
+	Rec  []byte // the record; nil if it crosses the end of a chunk
 
 	collisions, corruptions uint8 // records met in the search that have another key, or are damaged
 }
@@ -184,11 +193,11 @@ func (b *Store) Find(f *Found, k []byte, h uint64) bool {
 			torn.Delay()
 			r := b.Ring(index.Ring(s))
 			if !r.Live(s) {
-				f.Place, f.Ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, true
+				f.Place, f.Presence = index.Place{Group: g, Slot: s, At: p.At, I: i}, Ghost
 				continue
 			}
 			if f.match(r, index.Pos(s), k) {
-				f.Place, f.Ghost = index.Place{Group: g, Slot: s, At: p.At, I: i}, false
+				f.Place, f.Presence = index.Place{Group: g, Slot: s, At: p.At, I: i}, Present
 				return true
 			}
 		}
@@ -262,7 +271,8 @@ func (b *Store) FindOrExpire(w *Write, f *Found) bool {
 		return false
 	}
 	if f.Expiry != 0 && b.Shared.Expired(f.Expiry) {
-		b.remove(f, w.Hash, Expired) // no ghost is left
+		b.remove(f, w.Hash, Expired)
+		f.Presence = Absent // no ghost is left
 		return false
 	}
 	return true

@@ -167,7 +167,6 @@ func (b *Store) recoverRecord(
 	var f Found
 	if b.findCounting(&f, key, h) {
 		b.kill(f.Ring, f.Pos, f.Header, h, Unreported)
-		f.dead = true
 	}
 	b.enter(&f, index.Slot(h, in, pos), h)
 	return key
@@ -224,15 +223,14 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	}
 	if there {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
-		f.dead = true
 	}
 	pos := r.Append(rec, nil, nil)
-	r.Count(1, len(rec), w.Expiry != 0)
+	r.Count(1, len(rec), w.Last != 0)
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))
 		b.spaced++
 	}
-	b.noteExpiry(w.Expiry)
+	b.noteExpiry(w.Last)
 	slot := index.Slot(w.Hash, w.Ring, pos)
 	if b.Touches {
 		slot = index.WithFreq(slot, w.Freq)

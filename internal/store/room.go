@@ -69,16 +69,16 @@ func (b *Store) compactWork(n int) policy.Work {
 
 // place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
 // and how many chunks it may hold.
-func (b *Store) place(f *Found, replace bool, w *Write) (to policy.Ring, limit int) {
+func (b *Store) place(f *Found, w *Write) (to policy.Ring, limit int) {
 	r := &b.Rings[b.entry]
-	isNew := !replace && !f.Ghost && !w.Restored
+	isNew := f.Presence == Absent && !w.Restored
 	limit = r.Held()
 	if isNew && b.known != hintUnknown && r.Left() >= w.Bytes {
 		return b.entry, limit
 	}
 	if b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift {
 		// A full policy admits without limits.
-		if to = b.entry; isNew || b.admit(f, replace, w, limits{}) == to {
+		if to = b.entry; isNew || b.admit(f, w, limits{}) == to {
 			b.passFor(to, w.Bytes, math.MaxInt)
 			return to, limit
 		}
@@ -87,7 +87,7 @@ func (b *Store) place(f *Found, replace bool, w *Write) (to policy.Ring, limit i
 	}
 	b.known = hintUnknown
 	l := b.limit()
-	to = b.admit(f, replace, w, l)
+	to = b.admit(f, w, l)
 	return to, b.ownRoom(to, w.Bytes, l)
 }
 
@@ -109,17 +109,17 @@ func (b *Store) passFor(to policy.Ring, n, most int) {
 
 // admit returns the ring that a record goes to: one that is replaced or restored keeps its
 // standing, a new one is for the policy to decide.
-func (b *Store) admit(f *Found, replace bool, w *Write, l limits) policy.Ring {
+func (b *Store) admit(f *Found, w *Write, l limits) policy.Ring {
 	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
 	ghost := policy.NoGhost
 	switch {
-	case replace:
+	case f.Presence == Present:
 		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
 	case b.policy.Kind == policy.FIFO || w.Restored && w.Ring == policy.Main:
 		return policy.Main
 	case w.Restored:
 		return b.policy.Admit(policy.NoGhost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
-	case f.Ghost:
+	case f.Presence != Absent:
 		b.GhostHits++
 		ghost = policy.GhostOf(index.HasPast(f.Slot), b.gone(f.Slot), small.Size+main.Size)
 		if !index.IsMarked(f.Slot) { // else a lookup has found it before

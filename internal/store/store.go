@@ -162,18 +162,17 @@ func (b *Store) Set(w *Write) error {
 		return nil
 	}
 	var f Found
-	there := false
 	if got != Miss || slot != nil { // else the key is new, and has no ghost
-		there = b.FindOrExpire(w, &f)
+		b.FindOrExpire(w, &f)
 	}
-	if there && index.Ring(f.Slot) >= policy.Queue {
+	if f.Presence == Present && index.Ring(f.Slot) >= policy.Queue {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
-		there, f.Ghost, f.dead = false, true, true // the policy had dropped it
+		f.Presence = Killed
 	}
-	if there && b.overwrite(&f, w) {
+	if f.Presence == Present && b.overwrite(&f, w) {
 		return nil
 	}
-	return b.insert(&f, there, w)
+	return b.insert(&f, w)
 }
 
 // unsure is a slot whose record is being replaced by bytes of the caller, whose memory may fault:
@@ -209,33 +208,32 @@ func (b *Store) removeUnsure() {
 
 // insert appends a record to a ring and enters it into the index: in the slot of the record that it
 // replaces, in that of its ghost, or in a new one.
-func (b *Store) insert(f *Found, replace bool, w *Write) error {
-	if replace {
+func (b *Store) insert(f *Found, w *Write) error {
+	if f.Presence == Present {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
-		f.dead = true
 	}
-	if f.dead {
+	if f.Presence >= Killed {
 		b.unsure = unsure{true, f.Slot, w.Hash}
 	}
 	if b.hasTTL || b.hasForgotten() {
 		b.known = hintUnknown // what has expired makes room first
 		b.expireSome()
 	}
-	to, limit := b.place(f, replace, w)
+	to, limit := b.place(f, w)
 	pos, err := b.append(to, limit, w)
 	b.unsure.on = false
 	if err != nil {
 		b.known = hintUnknown
-		if f.dead {
+		if f.Presence >= Killed {
 			b.Index.Remove(f.Place)
 		}
 		return err
 	}
 	if b.known == hintUnknown { // else limit is only what the ring holds
-		b.hint(to, w.Bytes, limit, !replace && !f.Ghost)
+		b.hint(to, w.Bytes, limit, f.Presence == Absent)
 	}
 	torn.Delay()
-	b.putSlot(f, replace, w, to, pos)
+	b.putSlot(f, w, to, pos)
 	if b.appended += w.Bytes; b.appended > 1<<b.Shared.Shift {
 		b.sweep()
 	}
@@ -269,16 +267,16 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 }
 
 // putSlot enters a record into the index. If it replaces another one, that is f.
-func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos uint64) {
+func (b *Store) putSlot(f *Found, w *Write, to policy.Ring, pos uint64) {
 	slot := index.Slot(w.Hash, to, pos)
 	switch {
-	case replace && index.Ring(f.Slot) >= policy.Queue:
+	case f.Presence == Present && index.Ring(f.Slot) >= policy.Queue:
 		slot = index.WithMark(slot) // on probation for the one read
-	case replace:
+	case f.Presence == Present:
 		slot = index.WithFreq(slot, index.Freq(f.Slot))
 	case w.Restored && b.Touches:
 		slot = index.WithFreq(slot, w.Freq)
-	case f.Ghost && b.policy.Full && (to == policy.Small || !index.HasPast(f.Slot)):
+	case f.Presence != Absent && b.policy.Full && (to == policy.Small || !index.HasPast(f.Slot)):
 		slot = index.WithMark(slot)
 	}
 	b.enter(f, slot, w.Hash)
@@ -287,7 +285,7 @@ func (b *Store) putSlot(f *Found, replace bool, w *Write, to policy.Ring, pos ui
 // enter puts the slot of a record of hash h into the index: in the place of f, if that is the
 // record that it replaces, which is dead now, or its key's ghost.
 func (b *Store) enter(f *Found, slot, h uint64) {
-	if f.dead || f.Ghost {
+	if f.Presence != Absent {
 		b.Index.Store(f.Place, slot)
 	} else if victim, forced := b.Index.Insert(slot, index.Tag(h), &b.windows); forced {
 		b.displace(victim)
@@ -313,11 +311,9 @@ func (b *Store) Delete(w *Write, taken *[]byte) bool {
 	return f.Kind.Base() != record.Negative
 }
 
-// remove removes the record f of hash h, unless it is dead, and its slot.
+// remove removes the record f of hash h, and its slot.
 func (b *Store) remove(f *Found, h uint64, why Reason) {
-	if !f.dead {
-		b.kill(f.Ring, f.Pos, f.Header, h, why)
-	}
+	b.kill(f.Ring, f.Pos, f.Header, h, why)
 	b.Index.Remove(f.Place)
 }
 

@@ -18,7 +18,7 @@ type Write struct {
 	Key, Value  []byte
 	Hash        uint64 // hash of Key
 	Bytes       int    // bytes of the record, by Measure
-	Expiry      uint32 // tick of the last deadline, 0: never
+	Last        uint32 // tick beyond which no read postpones the expiry; 0: never
 	Until       uint32 // tick at which it expires at the latest unless it is read; 0: no such limit
 	RewriteOnly bool   // the value is there already: only its form changes
 	Packed      bool   // set if nothing was done because the old value is needed and packed
@@ -45,22 +45,22 @@ func (w *Write) Measure(s *Shared) {
 	w.Times = record.Times{}
 	klen, vlen, d := len(w.Key), len(w.Value), record.Timeless
 	switch {
-	case w.Kind == record.Value && w.Expiry|w.Until == 0 && !s.Idles: // nearly all
+	case w.Kind == record.Value && w.Last|w.Until == 0 && !s.Idles: // nearly all
 		w.Bytes = s.Form.HeaderSize(record.Value, klen, vlen, record.Timeless) + klen + vlen
 		return
 	case w.Kind&^record.Spaced == record.Negative:
-		if w.Expiry == 0 {
-			w.Expiry = math.MaxUint32 // the last possible one: it always has one
+		if w.Last == 0 {
+			w.Last = math.MaxUint32 // the last possible one: it always has one
 		}
 		d = record.Timed
 	case s.Idles:
 		d = record.Idle // room for two, whatever there are, so that any can be set in place
-	case w.Expiry|w.Until != 0:
+	case w.Last|w.Until != 0:
 		d = record.Timed
 	}
 	if d != record.Timeless {
 		w.Times = record.Times{
-			Deadlines: d, Expiry: clock.Earlier(s.IdleEnd(w.Expiry), w.Until), Last: w.Expiry,
+			Deadlines: d, Expiry: clock.Earlier(s.IdleEnd(w.Last), w.Until), Last: w.Last,
 		}
 	}
 	w.Bytes = s.Form.HeaderSize(w.Kind, klen, vlen, d) + klen + vlen
@@ -75,7 +75,7 @@ func (w *Write) Measure(s *Shared) {
 // is told. It reports whether it has written.
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
-	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Expiry != 0) || w.Until != 0 ||
+	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Last != 0) || w.Until != 0 ||
 		w.Kind&^record.Spaced != record.Value || b.Shared.Notifies || b.Shared.Idles {
 		return false
 	}
@@ -85,8 +85,8 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 		if at != record.ShortHeader+int(b.Form) || b.Shared.Expired(expiry) {
 			return false
 		}
-		binary.LittleEndian.PutUint32(rec[at:], w.Expiry)
-		b.noteExpiry(w.Expiry)
+		binary.LittleEndian.PutUint32(rec[at:], w.Last)
+		b.noteExpiry(w.Last)
 	}
 	b.Plain++
 	b.unsure = unsure{true, s, w.Hash}

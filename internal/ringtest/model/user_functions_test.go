@@ -169,7 +169,7 @@ func userFunctions() []userFunction {
 		{"OnRemove of Reset", true, func(c *ringcache.Cache, _, _ []byte, _ func()) { c.Reset() }},
 		{"OnRemove of DeleteExpired", true, func(c *ringcache.Cache, k, v []byte, _ func()) {
 			w := store.Write{Key: k, Value: v, Reason: store.Replaced}
-			w.Expiry = 1 // over since the first tick
+			w.Last = 1 // over since the first tick
 			_ = ringtest.Write(c, w)
 			c.DeleteExpired()
 		}},

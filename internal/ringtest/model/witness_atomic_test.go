@@ -13,7 +13,8 @@ import (
 
 // The operations of the witness that look at an entry and change it, and those that remove it.
 
-// keeping updates the model after a write that keeps the expiry of the entry before it, or stores a new one.
+// keeping updates the model after a write that keeps the expiry of the entry before it, or stores
+// a new one.
 func (w *witness) keeping(k entryKey, e *entry, there bool, s ringtest.Stamp) error {
 	next := w.newEntry(s, w.on.started, w.p.o.TTL, w.p.o.TTLJitter)
 	if there {

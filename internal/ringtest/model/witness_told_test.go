@@ -307,8 +307,8 @@ func (w *witness) setTTL(e *entry, from time.Duration, ttl time.Duration, jitter
 	w.used(e, from, true)
 }
 
-// early returns how long before its deadline an entry may expire: a tick, or more if a file is opened
-// again while the real clock runs.
+// early returns how long before its deadline an entry may expire: a tick, or more if a file is
+// opened again while the real clock runs.
 func (w *witness) early() time.Duration {
 	if w.p.real {
 		return time.Minute

@@ -434,7 +434,7 @@ func goldenEntries(t testing.TB, c *ringcache.Cache, now time.Time) {
 	require.NoError(t, c.SetWithTTL([]byte("long"), bytes.Repeat([]byte("v"), 70_000), 0))
 	require.NoError(t, c.SetWithTTL([]byte("until 2033"), []byte("v"),
 		time.Date(2033, 1, 1, 0, 0, 0, 0, time.UTC).Sub(now)))
-	w := store.Write{Key: []byte("negative"), Kind: record.Negative, Expiry: 1<<32 - 1}
+	w := store.Write{Key: []byte("negative"), Kind: record.Negative, Last: 1<<32 - 1}
 	require.NoError(t, ringtest.Write(c, w))
 }
 

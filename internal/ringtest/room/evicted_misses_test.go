@@ -44,7 +44,7 @@ func TestStats_EvictedMisses_OfLoads(t *testing.T) {
 	for id := range uint64(3000) {
 		var f store.Found
 		h := ringtest.Shared(c).Hash(key(id))
-		if !ringtest.BucketOf(c, h).Find(&f, key(id), h) && f.Ghost {
+		if !ringtest.BucketOf(c, h).Find(&f, key(id), h) && f.Presence == store.Ghost {
 			near++
 		}
 		var err error
@@ -72,7 +72,7 @@ func TestStats_EvictedMisses_NotOfHits(t *testing.T) {
 	for id := range uint64(20_000) {
 		var f store.Found
 		h := ringtest.Shared(c).Hash(key(id))
-		if b := ringtest.BucketOf(c, h); b.Find(&f, key(id), h) || !f.Ghost {
+		if b := ringtest.BucketOf(c, h); b.Find(&f, key(id), h) || f.Presence != store.Ghost {
 			continue
 		}
 		ghosts++

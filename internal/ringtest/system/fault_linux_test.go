@@ -205,3 +205,14 @@ func TestFault_LeavesNoMixture(t *testing.T) {
 		require.True(t, !ok || bytes.Equal(got, old), "%s: a mixture", name)
 	}
 }
+
+// A value that faults while it replaces one of the cold part, whose record is dead already, leaves
+// nothing of that.
+func TestFault_WhileReplacingACold(t *testing.T) {
+	p := ringtest.NewPackedCache(t, ringtest.FlateCompressor{}, nil)
+	k, bad := []byte("key"), faulty(t, 0, 900)
+	p.SetPacked(t, k, func() error { return p.Set(k, ringtest.Text(1, 900)) })
+	require.NoError(t, faults(func() { _ = p.Set(k, bad) }))
+	require.NoError(t, ringtest.Validate(p.Cache))
+	require.False(t, p.Has(k))
+}
