@@ -2,8 +2,10 @@ package persist
 
 import (
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -128,6 +130,38 @@ func TestFile_ReadOnlyFileSystem(t *testing.T) {
 	require.True(t, c.Has([]byte("k")))
 	require.NoError(t, c.Close())
 	require.Equal(t, []string{"cache", "cache.dict", "snapshot"}, listDir(t, dir))
+}
+
+// A file system that becomes read-only by itself, after an error, takes no file from a cache: it goes
+// on, and Close says that the file is not on the disk.
+func TestFile_FileSystemBecomesReadOnly(t *testing.T) {
+	skipWithout(t, "mkfs.ext4")
+	if !ringtest.InChild(t) {
+		return
+	}
+	dir := mountNew(t, "mkfs.ext4", "-e", "remount-ro")
+	device, err := exec.Command("findmnt", "-no", "SOURCE", dir).Output()
+	require.NoError(t, err)
+	trigger := filepath.Join("/sys/fs/ext4", filepath.Base(strings.TrimSpace(string(device))),
+		"trigger_fs_error")
+	path, saved := filepath.Join(dir, "cache"), filepath.Join(dir, "snapshot")
+	c := ringtest.OpenFile(t, path, 32<<20)
+	ringtest.FillCache(t, c, 0, 10_000, 1000)
+	require.NoError(t, c.SaveToFile(saved))
+	if err := os.WriteFile(trigger, []byte("1"), 0); err != nil {
+		t.Skip(err)
+	}
+	ringtest.FillCache(t, c, 0, 20_000, 1000)
+	require.Equal(t, 20_000, c.Len())
+	require.NoError(t, c.Resize(16<<20))
+	require.NoError(t, c.Resize(32<<20))
+	ringtest.WriteAll(t, c)
+	require.NoError(t, ringtest.Validate(c))
+	requireRefused(t, c.SaveToFile(saved), unix.EROFS, saved)
+	requireRefused(t, c.Close(), unix.EROFS, path)
+	_, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20, File: path})
+	requireRefused(t, err, unix.EROFS, path)
+	require.Equal(t, 10_000, ringtest.MustLoad(t, saved).Len())
 }
 
 // Whatever the umask, only the owner can use the files, and the owner can: a user that files do not
