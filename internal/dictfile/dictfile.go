@@ -60,14 +60,13 @@ func appendSum(b []byte) []byte {
 func parse(b []byte) (id string, dicts []string, err error) {
 	const head = len(magic) + 1
 	n := len(b) - sumSize
-	if !bytes.HasPrefix(b, []byte(magic)) {
+	if len(b) < head || !bytes.HasPrefix(b, []byte(magic)) {
 		return "", nil, ErrForeign
 	}
-	if n < head || binary.LittleEndian.Uint64(b[n:]) != xxhash.Sum64(b[:n]) {
-		return "", nil, errDamaged
-	}
-	if v := b[len(magic)]; v != version {
+	if v := b[len(magic)]; v > version {
 		return "", nil, fmt.Errorf("%w: %d, at most %d", ErrVersion, v, version)
+	} else if n < head || v < version || binary.LittleEndian.Uint64(b[n:]) != xxhash.Sum64(b[:n]) {
+		return "", nil, errDamaged
 	}
 	var parts []string
 	for b = b[head:n]; len(b) > 0; {

@@ -38,7 +38,7 @@ func TestFile_RefusesWhatIsDamaged(t *testing.T) {
 	require.NoError(t, err)
 	for n := range whole {
 		want := errDamaged
-		if n < len(magic) {
+		if n <= len(magic) {
 			want = ErrForeign
 		}
 		_, _, err := parse(whole[:n])
@@ -49,6 +49,8 @@ func TestFile_RefusesWhatIsDamaged(t *testing.T) {
 		want := errDamaged
 		if i < 8*len(magic) {
 			want = ErrForeign
+		} else if i > 8*len(magic) && i < 8*(len(magic)+1) {
+			want = ErrVersion
 		}
 		_, _, err := parse(whole)
 		require.ErrorIs(t, err, want, "bit %d", i)
@@ -78,7 +80,7 @@ func TestRead_NoFile(t *testing.T) {
 	_, ok, err := Read(path, "an ID")
 	require.NoError(t, err)
 	require.False(t, ok)
-	require.NoError(t, os.WriteFile(path, []byte(magic), 0o600))
+	require.NoError(t, os.WriteFile(path, append([]byte(magic), version), 0o600))
 	require.NoError(t, os.Truncate(path, mostBytes+1))
 	_, ok, err = Read(path, "an ID")
 	require.NoError(t, err)
@@ -88,14 +90,17 @@ func TestRead_NoFile(t *testing.T) {
 // What somebody else has written is told from what was damaged, which may be replaced.
 func TestRead_FileOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dict")
-	require.NoError(t, os.WriteFile(path, []byte("words\n"), 0o600))
-	_, _, err := Read(path, "an ID")
-	require.ErrorIs(t, err, ErrForeign)
 	newer := format("an ID", nil)
 	newer[len(magic)]++
-	require.NoError(t, os.WriteFile(path, appendSum(newer[:len(newer)-sumSize]), 0o600))
-	_, _, err = Read(path, "an ID")
-	require.ErrorIs(t, err, ErrVersion)
+	for text, want := range map[string]error{
+		"": ErrForeign, "words\n": ErrForeign, "ring": ErrForeign, magic: ErrForeign,
+		magic + "ionary: words\n": ErrVersion,
+		string(newer):             ErrVersion, string(appendSum(newer[:len(newer)-sumSize])): ErrVersion,
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, _, err := Read(path, "an ID")
+		require.ErrorIs(t, err, want, "%q", text)
+	}
 }
 
 // FuzzParse parses any bytes, with the checksum right: what it returns was there, and takes memory

@@ -54,17 +54,15 @@ func (h *Header) Put(head []byte) {
 	binary.NativeEndian.PutUint64(head[sumAt:], xxhash.Sum64(head[:sumAt]))
 }
 
-// ReadHeader reads the header of a file from its head, or from all that the file has of one. It
-// returns errBlank or errDamaged if the process or the machine may have died while it was written.
+// ReadHeader reads the header of a file from its head, or from all that the file has of one. A file
+// is empty, or gets the length of its head at once and, after that, its header: it returns errBlank
+// if the process or the machine died in between.
 func ReadHeader(head []byte) (h Header, err error) {
-	if len(bytes.Trim(head, "\x00")) == 0 { // all zeros
+	if n := len(head); (n == 0 || n == HeadSize) && len(bytes.Trim(head, "\x00")) == 0 {
 		return h, errBlank
 	}
-	if n := min(len(head), len(magic)); string(head[:n]) != magic[:n] {
+	if len(head) < headerSize || !bytes.HasPrefix(head, []byte(magic)) {
 		return h, ErrForeign
-	}
-	if len(head) < headerSize {
-		return h, errDamaged
 	}
 	_, _ = binary.Decode(head[len(magic):], binary.NativeEndian, &h) // long enough
 	switch {

@@ -96,7 +96,8 @@ func (f *Store) dropChunk(b []byte) bool {
 	return true
 }
 
-// fillChunk allocates disk space for a hole, and maps it.
+// fillChunk allocates disk space for a hole, and maps it. Where no hole could be made, the chunk has
+// its space still, however full the disk is.
 func (f *Store) fillChunk(b []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,11 +114,10 @@ func (f *Store) fillChunk(b []byte) error {
 			preventReadAhead(b)
 			f.holes.count(-f.holes.more(off, n))
 			delete(f.holes.hidden, off)
-		} else {
-			_ = punch(int(f.file.Fd()), off, n)
 		}
 	}
 	if err != nil {
+		_ = punch(int(f.file.Fd()), off, n) // what has disk space now
 		return fmt.Errorf("%w: %w", ErrSpace, err)
 	}
 	return nil

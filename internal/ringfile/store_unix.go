@@ -73,8 +73,7 @@ func open(file disk, boot uint64, fresh func() Header) (*Store, Header, error) {
 
 // read takes the file's lock and reads its header. It returns an error if another process has the
 // lock, or if the contents are not those of a ring file. What a process or a machine that died may
-// have left is the beginning of a head, or one that is blank: the file grows only once its head is
-// on the disk.
+// have left is nothing, or a head that is blank: the file grows only once its head is on the disk.
 func (f *Store) read(fresh func() Header) (h Header, err error) {
 	if err := osfile.Lock(f.osFile()); errors.Is(err, osfile.ErrLocked) {
 		return h, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -311,13 +310,19 @@ func (f *Store) grow(n int64) (b []byte, err error) {
 	return b, nil
 }
 
-// extend makes the file n bytes longer. Disk space for them is allocated, so that a full disk is an
-// error here and not a signal later.
+// extend makes the file n bytes longer, at once, and allocates disk space for them, so that a full
+// disk is an error here and not a signal later.
 func (f *Store) extend(n int64) error {
 	// An attempt to make a file longer than the process may would raise a signal.
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(f.size+n) > uint64(limit.Cur) {
 		return unix.EFBIG
+	}
+	if room(int(f.file.Fd())) < n {
+		return unix.ENOSPC // otherwise, the disk would be filled first
+	}
+	if err := f.file.Truncate(f.size + n); err != nil {
+		return err
 	}
 	return allocate(f.file, f.size, n)
 }
@@ -342,13 +347,9 @@ func (f *Store) mapNext(n int64) ([]byte, error) {
 // covers a hole, a write to another of its pages fills the hole.
 func preventReadAhead(b []byte) { _ = unix.Madvise(b, unix.MADV_RANDOM) }
 
-// allocate allocates disk space for the n bytes of the file from off on, which are after its end,
-// or whose contents are not needed.
+// allocate allocates disk space for the n bytes of the file from off on, whose contents are not
+// needed.
 func allocate(file disk, off, n int64) error {
-	// Without this check, a range that does not fit would fill the disk before it fails.
-	if room(int(file.Fd())) < n {
-		return unix.ENOSPC
-	}
 	err := preallocate(int(file.Fd()), off, n)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err

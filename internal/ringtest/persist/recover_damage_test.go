@@ -310,7 +310,11 @@ func TestFile_NotAFileOfOurs(t *testing.T) {
 	for name, text := range map[string]string{
 		"short": "somebody's", "long": string(others),
 		"short, from zeros on": string(make([]byte, 100)) + "somebody's",
-		"long, from zeros on":  string(make([]byte, ringfile.HeadSize)) + string(others),
+		"a letter":             "r", "a word": "ring", "the name": "ringfile\n",
+		"from the name on": "ringfiles " + string(others), "zeros": string(make([]byte, 100)),
+		"zeros, a byte short": string(make([]byte, ringfile.HeadSize-1)),
+		"zeros, a byte more":  string(make([]byte, ringfile.HeadSize+1)),
+		"long, from zeros on": string(make([]byte, ringfile.HeadSize)) + string(others),
 	} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -320,7 +324,11 @@ func TestFile_NotAFileOfOurs(t *testing.T) {
 		require.Equal(t, text, string(b), "it stays as it is")
 	}
 	path := filepath.Join(dir, "cache")
-	require.NoError(t, ringtest.OpenFile(t, path, 32<<20).Close())
+	for _, n := range []int64{0, ringfile.HeadSize} { // what a crash leaves of a file that is new
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		require.NoError(t, os.Truncate(path, n))
+		require.NoError(t, ringtest.OpenFile(t, path, 32<<20).Close())
+	}
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())

@@ -93,8 +93,9 @@ type outcome struct {
 	Kept   int               // bytes that are still resident after Close
 }
 
-// A service's life with a cache in memory, with a file, and with a snapshot, in which each call of
-// the system fails in turn with each answer, once and from then on.
+// A service's life with a cache in memory, with a file, with a file of dictionaries, with a file
+// whose chunks become holes, and with a snapshot, in which each call of the system fails in turn with
+// each answer, once and from then on.
 func TestSystemCalls_EachFailsInTurn(t *testing.T) {
 	if !chunk.OffHeap {
 		t.Skip("this build has no memory of the system")
@@ -114,7 +115,9 @@ func TestSystemCalls_EachFailsInTurn(t *testing.T) {
 	}
 	t.Parallel()
 	for life := range lives {
-		dir := t.TempDir()
+		dir, err := os.MkdirTemp("/dev/shm", "ringcache") // where a sync is quick
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 		child := ringtest.StartAnswered(t, dir)
 		n := 0
 		run := func(rule ringtest.Answer) (outcome, map[string]int, error) {
@@ -227,9 +230,11 @@ func checkOutcome(t *testing.T, what, life string, rule ringtest.Answer, o outco
 // lives are what a service does. errno is what the system answers, and each error is expected to be
 // it.
 var lives = map[string]func(dir string, errno unix.Errno) outcome{
-	"memory":   liveInMemory,
-	"file":     liveInFile,
-	"snapshot": liveWithSnapshot,
+	"memory":       liveInMemory,
+	"snapshot":     liveWithSnapshot,
+	"file":         inFile(2048, nil), // chunks smaller than a page, which cannot be holes
+	"holes":        inFile(4096, nil),
+	"dictionaries": inFile(4096, ringtest.FlateCompressor{}),
 }
 
 const livingEntries = 1000
@@ -290,10 +295,10 @@ func liveInMemory(_ string, errno unix.Errno) outcome {
 		return o
 	}
 	o.fill(c, errno)
-	for i, v := uint32(0), make([]byte, 4096); i < 32<<20>>12; i++ {
+	for i, v := uint32(0), make([]byte, 4096); i < 24<<20>>12; i++ {
 		_ = c.Set(ringtest.TrafficKey(nil, i), v)
 	}
-	o.note("Resize down", c.Resize(8<<20), errno)
+	o.note("Resize down", c.Resize(16<<20), errno)
 	o.note("Resize up", c.Resize(64<<20), errno)
 	c.Reset()
 	o.fill(c, errno)
@@ -314,24 +319,32 @@ func resident() int {
 	return pages * os.Getpagesize()
 }
 
-func liveInFile(dir string, errno unix.Errno) outcome {
-	o := newOutcome()
-	options := ringcache.Options{MaxBytes: 8 << 20, File: filepath.Join(dir, "cache")}
-	for range 2 {
-		c, err := ringcache.NewWithOptions(options)
-		if !o.note("NewWithOptions", err, errno) {
-			continue
+// inFile returns the life of a cache in a file, with chunks of that size.
+func inFile(chunk int, by ringcache.Compressor) func(dir string, errno unix.Errno) outcome {
+	const least, most = 1 << 20, 4 << 20
+	g := ringtest.Tiny(16, chunk, most/16/chunk)
+	g.Compressor = by
+	return func(dir string, errno unix.Errno) outcome {
+		o := newOutcome()
+		for range 2 {
+			c, err := ringtest.Open(g, filepath.Join(dir, "cache"))
+			if !o.note("NewWithOptions", err, errno) {
+				continue
+			}
+			if o.Stored == 0 {
+				for i, v := uint32(0), make([]byte, 4096); i < 2<<20>>12; i++ {
+					_ = c.Set(ringtest.TrafficKey(nil, i), v)
+				}
+				o.note("Resize down", c.Resize(least), errno)
+				c.Reset()
+				o.note("Resize up", c.Resize(most), errno)
+				o.fill(c, errno)
+			}
+			o.count(c)
+			o.note("Close", c.Close(), errno)
 		}
-		if o.Stored == 0 {
-			o.fill(c, errno)
-			o.note("Resize down", c.Resize(4<<20), errno)
-			o.note("Resize up", c.Resize(8<<20), errno)
-			o.fill(c, errno)
-		}
-		o.count(c)
-		o.note("Close", c.Close(), errno)
+		return o
 	}
-	return o
 }
 
 func liveWithSnapshot(dir string, errno unix.Errno) outcome {
