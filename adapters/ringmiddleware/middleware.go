@@ -182,7 +182,7 @@ func DefaultKey(r *http.Request) string {
 		scheme = "https://"
 	}
 	uri := r.URL.RequestURI()
-	key := scheme + strings.ToLower(r.Host) + uri
+	key := scheme + lower(r.Host) + uri
 	sent := r.RequestURI
 	if u, err := url.ParseRequestURI(sent); err == nil && u.Host != "" { // sent as to a proxy
 		sent = u.RequestURI()
