@@ -2,6 +2,7 @@ package ringmiddleware
 
 import (
 	"encoding/binary"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -9,8 +10,9 @@ import (
 
 // entry is a stored response. It is encoded as one value of the cache:
 //
-//	form 1, audience                              a byte each
+//	form 2, audience                              a byte each
 //	status code                                   a uvarint
+//	moment                                        a uvarint, in milliseconds since 1970
 //	age, lifetime, whileRevalidate, ifError       each a uvarint, in milliseconds
 //	number of fields, and fields, of the header   the number is a uvarint
 //	length of the body, and the body              the length is a uvarint
@@ -21,7 +23,8 @@ type entry struct {
 	code     int
 	audience audience
 
-	age             time.Duration // at the time when it was stored
+	moment          int64         // when it was stored, in milliseconds since 1970
+	age             time.Duration // at that moment
 	lifetime        time.Duration // the age at which it becomes stale
 	whileRevalidate time.Duration // how long after that it may be served during a revalidation
 	ifError         time.Duration // how long after that it may be served instead of an error
@@ -32,7 +35,7 @@ type entry struct {
 
 type field struct{ name, value string }
 
-const entryForm = 1
+const entryForm = 2
 
 // keep returns the time to live of the entry in the cache.
 func (e *entry) keep() time.Duration {
@@ -61,6 +64,7 @@ func (e *entry) sameFor(a, b *http.Request) bool {
 func (e *entry) encode(dst []byte) []byte {
 	dst = append(dst, entryForm, byte(e.audience))
 	dst = binary.AppendUvarint(dst, uint64(e.code))
+	dst = binary.AppendUvarint(dst, uint64(e.moment))
 	for _, t := range []time.Duration{e.age, e.lifetime, e.whileRevalidate, e.ifError} {
 		dst = binary.AppendUvarint(dst, uint64(t/time.Millisecond))
 	}
@@ -84,6 +88,7 @@ func decodeEntry(v []byte) (e entry, ok bool) {
 	d.form(entryForm)
 	e.audience = audience(d.byte(byte(everyone)))
 	e.code = int(d.number(999))
+	e.moment = int64(d.number(math.MaxInt64))
 	e.age, e.lifetime = d.time(), d.time()
 	e.whileRevalidate, e.ifError = d.time(), d.time()
 	if n := d.length(2); n > 0 { // a field takes two bytes at the least

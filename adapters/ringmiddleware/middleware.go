@@ -126,7 +126,7 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Middleware{options: o, store: store{cache: c, prefix: o.Prefix}}, nil
+	return &Middleware{options: o, store: store{c, o.Prefix, time.Now()}}, nil
 }
 
 // Handler returns a handler that answers requests from the cache and calls next on a miss. It may

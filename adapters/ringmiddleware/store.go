@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringcache/ringcache"
 )
@@ -23,6 +24,13 @@ import (
 type store struct {
 	cache  *ringcache.Cache
 	prefix string
+	began  time.Time // with the reading of a monotonic clock
+}
+
+// now returns the time in milliseconds since 1970. The system's clock may be set back, and a
+// monotonic one may stop while the machine sleeps, so it is the later one of both.
+func (s store) now() int64 {
+	return max(time.Now().UnixMilli(), s.began.Add(time.Since(s.began)).UnixMilli())
 }
 
 // index is what is known about all responses under a key.
@@ -119,14 +127,17 @@ func (s store) changeIndex(key string, x *index, change func(*index)) (now *inde
 
 // entry appends the entry under a key to dst and decodes it. The entry's body is a part of v.
 func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
-	v, left, ok := s.cache.GetWithTTL(dst, entryKey)
+	v, ok = s.cache.HasGet(dst, entryKey)
 	if !ok {
 		return v, f, false
 	}
 	if f.entry, ok = decodeEntry(v[len(dst):]); !ok {
 		return v, f, false
 	}
-	f.now = f.age + max(0, f.keep()-left)
+	f.now = maxTime // if it was stored in the future, by a clock that was set back since
+	if since := s.now() - f.moment; since >= 0 {
+		f.now = f.age + min(time.Duration(since)*time.Millisecond, maxTime)
+	}
 	return v, f, true
 }
 
@@ -143,6 +154,7 @@ func (s store) put(key string, x *index, r *http.Request, from audience, e *entr
 	if e.keep() < minKeep { // the handler took too long; to the cache, a TTL of 0 means no expiry
 		return false
 	}
+	e.moment = s.now()
 	v := e.encode(make([]byte, 0, len(e.body)+512))
 	return s.cache.SetWithTTL(s.entryKey(x, r), v, e.keep()) == nil
 }

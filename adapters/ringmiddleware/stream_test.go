@@ -274,7 +274,7 @@ func TestStream_Hijack(t *testing.T) {
 				r := newRig(t, o, func(w http.ResponseWriter, _ *http.Request) {
 					conn, rw, err := hijack(w)
 					require.NoError(t, err)
-					_, _ = rw.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+					_, _ = rw.WriteString("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi")
 					require.NoError(t, rw.Flush())
 					require.NoError(t, conn.Close())
 				})
