@@ -13,11 +13,7 @@ import (
 func (m *Middleware) answer(
 	w http.ResponseWriter, r *http.Request, f *found, age, status string,
 ) {
-	kept := make(http.Header, len(f.header))
-	for _, field := range f.header {
-		kept[field.name] = append(kept[field.name], field.value)
-	}
-	header := w.Header()
+	kept, header := f.headers(), w.Header()
 	copyHeader(header, kept)
 	if age != "" {
 		header.Set("Age", age)

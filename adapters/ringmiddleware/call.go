@@ -17,7 +17,7 @@ type call struct {
 	f          *flight // that other requests may wait for; nil: none can
 	background bool    // there is no client
 
-	old      *found        // served if the handler fails; nil: nothing
+	old      *found        // what the request may be answered with, depending on the handler, or nil
 	replaces bool          // the response replaces a stored one
 	why      string        // reason for the call, in the terms of Cache-Status
 	pause    time.Duration // before the next revalidation if this one fails in the background
@@ -45,10 +45,13 @@ func (c *call) run(w http.ResponseWriter) {
 			defer context.AfterFunc(c.q.r.Context(), func() { c.h.m.flights.leaveLead(c.f) })()
 		}
 	}
+	if c.old != nil && !c.background { // whose body is in a buffer of this request
+		c.old = c.old.clone()
+	}
 	defer c.end(nil) // unless it was ended before
 	r := c.q.r
-	if c.q.from < c.x.passFrom { // otherwise the response probably must not be stored
-		r = c.q.inFull(ctx)
+	if c.q.from < c.x.passFrom || c.old != nil { // otherwise it probably must not be stored
+		r = c.q.inFull(ctx, c.old)
 	} else {
 		own := *c.q // the handler may modify the request
 		own.r = r.Clone(ctx)
@@ -64,38 +67,38 @@ func (c *call) run(w http.ResponseWriter) {
 	}
 	// A background call is canceled, too, when the rest of the response is not needed.
 	done := ctx.Err() == nil || c.background && ctx.Err() != context.DeadlineExceeded
-	f := rec.finish(ctx)
-	if f == nil {
-		c.unstored(w, rec, done)
+	f, keep := rec.finish(ctx)
+	m, q := c.h.m, c.q
+	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(rec.code)
+	if !keep {
+		c.unstored(rec, done)
+	} else {
+		if m.store.put(q.key, c.x, q.r, q.from, &f.entry) {
+			c.settled = true
+			status += "; stored"
+		}
+		c.end(&outcome{response: f, r: q.r})
+	}
+	if f == nil || c.background || rec.state == passing {
 		return
 	}
-	m, q := c.h.m, c.q
-	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(f.code)
-	if m.store.put(q.key, c.x, q.r, q.from, &f.entry) {
-		c.settled = true
-		status += "; stored"
+	age := ""
+	if rec.failed {
+		age = wholeSeconds(f.now)
 	}
-	c.end(&outcome{response: f, r: q.r})
-	if rec.state == held && !c.background {
-		m.answer(w, q.r, f, "", status)
-	}
+	m.answer(w, q.r, f, age, status)
 }
 
 // unstored finishes a call whose response is not stored. done is false if the handler was canceled.
-func (c *call) unstored(w http.ResponseWriter, rec *recorder, done bool) {
+func (c *call) unstored(rec *recorder, done bool) {
 	m, q := c.h.m, c.q
 	switch {
 	case rec.failed:
-		c.old.now += time.Since(rec.begun)
 		c.end(&outcome{response: c.old, r: q.r, failed: true})
-		if !c.background {
-			status := "fwd=stale; fwd-status=" + strconv.Itoa(rec.code)
-			m.answer(w, q.r, c.old, wholeSeconds(c.old.now), status)
-		}
 	case done && rec.code < 500:
 		c.settled = true
 		m.store.pass(q.key, c.x, q.from)
-		if c.replaces && rec.code != http.StatusNotModified {
+		if c.replaces && (rec.code != http.StatusNotModified || rec.unchanged) {
 			m.store.remove(c.x, q.r)
 		}
 	}

@@ -105,7 +105,7 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 			http.Error(w, "not in the cache", http.StatusGatewayTimeout)
 			return
 		}
-		if q.r.Method != http.MethodGet || ranged {
+		if u == nothing && (q.r.Method != http.MethodGet || ranged) {
 			h.pass(w, q.r, why)
 			return
 		}
@@ -147,8 +147,8 @@ func (h *handler) fetch(
 		return true
 	}
 	c := newCall(h, q, x, f, why)
-	if u == ifError {
-		c.old = f.clone()
+	if u > nothing {
+		c.old = f
 	}
 	if last || q.alone() || q.from >= x.passFrom || isNested(q.r.Context()) {
 		c.run(w)
@@ -205,8 +205,6 @@ func (h *handler) update(q *query, x *index, f *found) {
 	}
 	c := newCall(h, q.inBackground(flight.ctx), x, f, "stale")
 	c.f, c.background, c.pause = flight, true, f.whileRevalidate/revalidateTries
-	if -f.left() < f.ifError {
-		c.old = f.clone()
-	}
+	c.old = f.clone()
 	go c.runInBackground()
 }

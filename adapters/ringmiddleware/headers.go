@@ -156,16 +156,19 @@ func seconds(s string) time.Duration {
 // dateForms are those of RFC 9110, section 5.6.7.
 var dateForms = []string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
 
-// date returns the time in a header, and false if there is none or it is invalid. [time.Parse] also
-// accepts other spacing, hours of one digit, and any weekday, so the time is formatted again.
+// date returns the time in a header, and false if there is none or it is invalid. time.Parse also
+// accepts other spacing and hours of one digit, so the time is formatted again to compare what
+// follows the weekday.
 func date(h http.Header, name string) (t time.Time, ok bool) {
 	values := h.Values(name)
 	if len(values) != 1 {
 		return t, false
 	}
+	_, said, _ := strings.Cut(lower(values[0]), " ")
 	for _, form := range dateForms {
 		t, err := time.Parse(form, values[0])
-		if err == nil && lower(t.Format(form)) == lower(values[0]) {
+		_, again, _ := strings.Cut(lower(t.Format(form)), " ")
+		if err == nil && again == said {
 			return t, true
 		}
 	}
@@ -178,13 +181,16 @@ func clientHas(request, response http.Header) bool {
 	if tags := list(request.Values("If-None-Match")); len(tags) > 0 {
 		etag := response.Get("Etag")
 		return etag != "" && slices.ContainsFunc(tags, func(tag string) bool {
-			return tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/")
+			return tag == "*" || sameTag(tag, etag)
 		})
 	}
 	since, ok := date(request, "If-Modified-Since")
 	modified, has := date(response, "Last-Modified")
 	return ok && has && !modified.After(since)
 }
+
+// sameTag compares two entity tags weakly.
+func sameTag(a, b string) bool { return strings.TrimPrefix(a, "W/") == strings.TrimPrefix(b, "W/") }
 
 // ofConnection are headers that belong to a connection or a single message, and are not stored.
 var ofConnection = []string{

@@ -61,7 +61,7 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 	if !target {
 		d = directivesOf(h)
 	}
-	if !kept || d.hasAny("no-store", "no-cache", "private") ||
+	if !kept || d.hasAny("no-store", "private") ||
 		hasAny(h, "Set-Cookie", "Trailer", "Content-Range") ||
 		slices.Contains(varyNames(h.Values("Vary")), "*") {
 		return e, false, false
@@ -72,11 +72,15 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 			return e, false, false
 		}
 	}
-	e = entry{code: code, lifetime: lifetime, age: ageOf(h, took)}
+	e = entry{code: code, lifetime: lifetime, age: ageOf(h, took), validator: validatorOf(code, h)}
+	always := d.hasAny("no-cache") // the handler is asked for each request
+	if always && e.validator == noValidator {
+		return e, false, false
+	}
 	switch {
 	case d.hasAny("public", "s-maxage", "must-revalidate"): // RFC 9111, section 3.5
 		e.audience = everyone
-	case said:
+	case said && !always:
 		e.audience = unnamed
 	}
 	if while := m.options.StaleWhileRevalidate; while > 0 {
@@ -89,9 +93,12 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 // minKeep is the shortest time for which a response is stored: a few ticks of the cache's clock.
 const minKeep = 500 * time.Millisecond
 
-// lifetimeOf returns how long a response is fresh, and whether it states this. Expires does not count
-// if the directives are targeted.
+// lifetimeOf returns how long a response is fresh, and whether it states this. Expires does not
+// count if the directives are targeted.
 func lifetimeOf(h http.Header, d directives, target bool) (t time.Duration, said bool) {
+	if d.hasAny("no-cache") {
+		return 0, true
+	}
 	if t, said = d.time("s-maxage"); said { // for shared caches only, so it takes precedence
 		return t, true
 	}
@@ -129,7 +136,7 @@ func ageOf(h http.Header, took time.Duration) time.Duration {
 func staleFor(d directives, directive string, otherwise time.Duration) time.Duration {
 	t, said := d.time(directive)
 	switch {
-	case d.hasAny("must-revalidate", "proxy-revalidate"):
+	case d.hasAny("must-revalidate", "proxy-revalidate", "no-cache"):
 		return 0
 	case said:
 		return t

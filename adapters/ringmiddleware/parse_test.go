@@ -28,6 +28,7 @@ func TestParse_Dates(t *testing.T) {
 	for _, value := range []string{
 		"Mon, 08 Aug 2050 02:01:18 GMT", "MON, 08 AUG 2050 02:01:18 GMT",
 		"Monday, 08-Aug-50 02:01:18 GMT", "Mon Aug  8 02:01:18 2050",
+		"Tue, 08 Aug 2050 02:01:18 GMT",
 	} {
 		got, ok := date(http.Header{"Expires": {value}}, "Expires")
 		require.True(t, ok, value)
@@ -37,7 +38,7 @@ func TestParse_Dates(t *testing.T) {
 		"", "0", "Mon, 08  Aug  2050 02:01:18 GMT", "Mon, 08 Aug 2050 2:01:18 GMT",
 		"Mon, 8 Aug 2050 02:01:18 GMT", "Mon, 08 Aug 2050 02:01:18 UTC",
 		"Mon, 08  Aug 2050 2:01:18 GMT", "Monday, 08-Aug-50 02:01:18 PST",
-		"Mon Aug 8 02:01:18 2050", "Tue, 08 Aug 2050 02:01:18 GMT",
+		"Mon Aug 8 02:01:18 2050", "Mon,  08 Aug 2050 02:01:18 GMT", "Mon,08 Aug 2050 02:01:18 GMT",
 	} {
 		_, ok := date(http.Header{"Expires": {value}}, "Expires")
 		require.False(t, ok, value)

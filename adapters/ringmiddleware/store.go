@@ -146,7 +146,11 @@ func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
 func (s store) put(key string, x *index, r *http.Request, from audience, e *entry) bool {
 	x = s.changeIndex(key, x, func(now *index) {
 		now.vary = union(now.vary, e.vary())
-		now.passFrom = max(now.passFrom, from+1)
+		if e.age < e.lifetime+e.whileRevalidate {
+			now.passFrom = max(now.passFrom, from+1)
+		} else { // each request needs an answer of its own
+			now.passFrom = min(now.passFrom, from)
+		}
 	})
 	if x == nil || len(x.vary) > maxVary {
 		return false
