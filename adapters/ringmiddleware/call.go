@@ -5,6 +5,7 @@ import (
 	"log"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -13,6 +14,7 @@ import (
 type call struct {
 	h          *handler
 	q          *query
+	key        string  // of the flight, and of pauses
 	x          *index  // read before the handler is called
 	f          *flight // that other requests may wait for; nil: none can
 	background bool    // there is no client
@@ -20,12 +22,17 @@ type call struct {
 	old      *found        // what the request may be answered with, depending on the handler, or nil
 	replaces bool          // the response replaces a stored one
 	why      string        // reason for the call, in the terms of Cache-Status
-	pause    time.Duration // before the next revalidation if this one fails in the background
+	pause    time.Duration // the longest one before the next call, if this one fails
 	settled  bool          // the response has been stored, or must not be
 }
 
-func newCall(h *handler, q *query, x *index, f *found, why string) *call {
-	return &call{h: h, q: q, x: x, why: why, replaces: f != nil && f.audience >= q.from}
+func newCall(h *handler, q *query, x *index, f *found, u use, why string) *call {
+	c := &call{h: h, q: q, key: flightKey(h.m.store, q, x), x: x, why: why}
+	c.replaces = f != nil && f.audience >= q.from
+	if u > nothing {
+		c.old, c.pause = f, max(f.whileRevalidate, f.ifError)/pauseTries
+	}
+	return c
 }
 
 // flightKey returns the key of the flight that a request may lead or join. Requests of different
@@ -48,7 +55,9 @@ func (c *call) run(w http.ResponseWriter) {
 	if c.old != nil && !c.background { // whose body is in a buffer of this request
 		c.old = c.old.clone()
 	}
-	defer c.end(nil) // unless it was ended before
+	// Unless the call is ended before. After a panic the waiting requests do not repeat it.
+	result := &outcome{failure: http.StatusInternalServerError}
+	defer func() { c.end(result) }()
 	r := c.q.r
 	if c.q.from < c.x.passFrom || c.old != nil { // otherwise it probably must not be stored
 		r = c.q.inFull(ctx, c.old)
@@ -59,9 +68,10 @@ func (c *call) run(w http.ResponseWriter) {
 	}
 	rec := &recorder{
 		ResponseWriter: w, m: c.h.m, q: c.q, begun: time.Now(), old: c.old, why: c.why,
-		unshared: func() { c.end(nil) }, header: make(http.Header),
+		unshared: c.endUnshared, header: make(http.Header),
 	}
 	rec.broken = c.h.ask(rec, r)
+	result = nil
 	if c.background && !c.h.m.flights.land(c.f) {
 		return
 	}
@@ -74,7 +84,7 @@ func (c *call) run(w http.ResponseWriter) {
 		c.unstored(rec, done)
 	} else {
 		if m.store.put(q.key, c.x, q.r, q.from, &f.entry) {
-			c.settled = true
+			c.settle()
 			status += "; stored"
 		}
 		c.end(&outcome{response: f, r: q.r})
@@ -94,13 +104,29 @@ func (c *call) unstored(rec *recorder, done bool) {
 	m, q := c.h.m, c.q
 	switch {
 	case rec.failed:
-		c.end(&outcome{response: c.old, r: q.r, failed: true})
+		m.pauses.begin(c.key, min(c.pause, m.options.RevalidateTimeout))
 	case done && rec.code < 500:
-		c.settled = true
+		c.settle()
 		m.store.pass(q.key, c.x, q.from)
 		if c.replaces && (rec.code != http.StatusNotModified || rec.unchanged) {
 			m.store.remove(c.x, q.r)
 		}
+	}
+}
+
+// settle notes that the handler has not failed.
+func (c *call) settle() {
+	c.settled = true
+	c.h.m.pauses.end(c.key)
+}
+
+// endUnshared ends the call for the waiting requests, which do not get its response. If the handler
+// has failed, they do not call it again, but get an error of their own.
+func (c *call) endUnshared(failure int) {
+	if failure != 0 {
+		c.end(&outcome{failure: failure})
+	} else {
+		c.end(nil)
 	}
 }
 
@@ -118,12 +144,16 @@ func (c *call) share(w http.ResponseWriter, result *outcome) bool {
 		c.run(w)
 		return true
 	}
+	if result.failure != 0 {
+		c.fail(w, result.failure)
+		return true
+	}
 	f := result.response
 	if f == nil || !f.sameFor(c.q.r, result.r) {
 		return false
 	}
 	u, _ := c.q.use(f)
-	if u < ifError || u == ifError && !result.failed {
+	if u < whileUpdating {
 		c.run(w)
 		return true
 	}
@@ -131,12 +161,24 @@ func (c *call) share(w http.ResponseWriter, result *outcome) bool {
 	return true
 }
 
+// fail answers a request that has waited for a call that failed: with the stale response, or with an
+// error that has nothing of the failed response but its code, because that may be private.
+func (c *call) fail(w http.ResponseWriter, code int) {
+	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(code) + "; collapsed"
+	if c.old != nil && c.old.mayReplaceError() && slices.Contains(failures, code) {
+		c.h.m.answer(w, c.q.r, c.old, wholeSeconds(c.old.now), status)
+		return
+	}
+	c.h.m.addStatus(w.Header(), status)
+	http.Error(w, http.StatusText(code), code)
+}
+
 // runInBackground is run without a client. If the handler fails, the stale response stays, and is
 // not revalidated again for a while.
 func (c *call) runInBackground() {
 	defer func() {
 		if !c.settled {
-			c.h.m.pauses.begin(c.f.key, min(c.pause, c.h.m.options.RevalidateTimeout))
+			c.h.m.pauses.begin(c.key, min(c.pause, c.h.m.options.RevalidateTimeout))
 		}
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			logPanic(c.q.r, v)

@@ -35,7 +35,7 @@ type flight struct {
 type outcome struct {
 	response *found        // nil: look in the cache again
 	r        *http.Request // the request that response answers
-	failed   bool          // the handler failed, and response is stale
+	failure  int           // or the status code with which the handler failed
 }
 
 // board returns the flight for the key. If there is none, or only a background one, which is then

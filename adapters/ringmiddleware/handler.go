@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // handler is a handler behind a Middleware.
@@ -97,6 +98,13 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 			h.m.answer(w, q.r, f, wholeSeconds(f.now), "hit; ttl="+wholeSeconds(f.left()))
 			return
 		}
+		if u == ifError && h.m.pauses.holds(flightKey(h.m.store, q, x)) { // it has just failed
+			if n == 1 {
+				h.m.tally.hits.Add(1)
+			}
+			h.m.answer(w, q.r, f, wholeSeconds(f.now), "hit; ttl="+wholeSeconds(f.left()))
+			return
+		}
 		if n == 1 {
 			h.m.tally.misses.Add(1)
 		}
@@ -146,16 +154,12 @@ func (h *handler) fetch(
 		h.pass(w, q.r, why)
 		return true
 	}
-	c := newCall(h, q, x, f, why)
-	if u > nothing {
-		c.old = f
-	}
+	c := newCall(h, q, x, f, u, why)
 	if last || q.alone() || q.from >= x.passFrom || isNested(q.r.Context()) {
 		c.run(w)
 		return true
 	}
-	key := flightKey(h.m.store, q, x)
-	flight, leads := h.m.flights.board(q.r.Context(), key)
+	flight, leads := h.m.flights.board(q.r.Context(), c.key)
 	if !leads {
 		return h.wait(w, c, flight)
 	}
@@ -171,12 +175,16 @@ func (h *handler) fetch(
 // wait answers a request with the result of another call of the handler. It returns false if the
 // request must look in the cache again.
 func (h *handler) wait(w http.ResponseWriter, c *call, f *flight) bool {
+	begun := time.Now()
 	select {
 	case <-f.done:
 	case <-c.q.r.Context().Done():
 		h.m.flights.leave(f)
 		http.Error(w, "no answer in time", http.StatusServiceUnavailable)
 		return true
+	}
+	if c.old != nil {
+		c.old.now += time.Since(begun)
 	}
 	return c.share(w, f.result)
 }
@@ -203,8 +211,7 @@ func (h *handler) update(q *query, x *index, f *found) {
 	if flight == nil {
 		return
 	}
-	c := newCall(h, q.inBackground(flight.ctx), x, f, "stale")
-	c.f, c.background, c.pause = flight, true, f.whileRevalidate/revalidateTries
-	c.old = f.clone()
+	c := newCall(h, q.inBackground(flight.ctx), x, f.clone(), whileUpdating, "stale")
+	c.f, c.background = flight, true
 	go c.runInBackground()
 }

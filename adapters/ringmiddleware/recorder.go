@@ -26,9 +26,9 @@ type recorder struct {
 	old                 *found // that the handler may say is unchanged, or nil
 	why                 string // reason for the call, in the terms of Cache-Status
 
-	// unshared is called as soon as it is known that waiting requests must not get the response.
-	// It may be called more than once.
-	unshared func()
+	// unshared is called as soon as it is known that waiting requests must not get the response,
+	// with its status code if the handler has failed, else 0. It may be called more than once.
+	unshared func(failure int)
 
 	header http.Header // of the handler, which may still modify it
 	sent   http.Header // its copy from when the response began
@@ -90,6 +90,7 @@ func (rec *recorder) WriteHeader(code int) {
 		rec.state, rec.entry, rec.kept = held, e, said
 		rec.body = make([]byte, 0, max(0, length))
 	case rec.old != nil && rec.old.mayReplaceError() && slices.Contains(failures, code):
+		rec.unshared(code)
 		rec.state, rec.failed = dropped, true
 	default:
 		rec.pass()
@@ -108,7 +109,11 @@ func (rec *recorder) inform(code int) {
 
 // pass sends the part of the response that is there to the client, and the rest as it is written.
 func (rec *recorder) pass() {
-	rec.unshared()
+	if rec.code >= 500 {
+		rec.unshared(rec.code)
+	} else {
+		rec.unshared(0)
+	}
 	rec.state = passing
 	header := rec.ResponseWriter.Header()
 	copyHeader(header, rec.sent)
@@ -202,7 +207,7 @@ func (rec *recorder) FlushError() error {
 func (rec *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(rec.ResponseWriter).Hijack()
 	if err == nil {
-		rec.unshared()
+		rec.unshared(0)
 		rec.state, rec.code = hijacked, http.StatusSwitchingProtocols
 		rec.drop()
 	}
@@ -215,6 +220,9 @@ func (rec *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (rec *recorder) finish(ctx context.Context) (f *found, keep bool) {
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
+	}
+	if rec.broken {
+		rec.unshared(http.StatusInternalServerError)
 	}
 	trailers := rec.trailers()
 	// A handler whose request was canceled may have omitted the rest.
