@@ -16,6 +16,7 @@ type call struct {
 	q          *query
 	key        string  // of the flight, and of pauses
 	x          *index  // read before the handler is called
+	called     clock   // likewise
 	f          *flight // that other requests may wait for; nil: none can
 	background bool    // there is no client
 
@@ -27,7 +28,8 @@ type call struct {
 }
 
 func newCall(h *handler, q *query, x *index, f *found, u use, why string) *call {
-	c := &call{h: h, q: q, key: flightKey(h.m.store, q, x), x: x, why: why}
+	s := h.m.store
+	c := &call{h: h, q: q, key: flightKey(s, q, x), x: x, called: s.clock(), why: why}
 	c.replaces = f != nil && f.audience >= q.from
 	if u > nothing {
 		c.old, c.pause = f, max(f.whileRevalidate, f.ifError)/pauseTries
@@ -83,7 +85,7 @@ func (c *call) run(w http.ResponseWriter) {
 	if !keep {
 		c.unstored(rec, done)
 	} else {
-		if m.store.put(q.key, c.x, q.r, q.from, &f.entry) {
+		if m.store.put(q.key, c.x, q.r, q.from, &f.entry, c.called) {
 			c.settle()
 			status += "; stored"
 		}

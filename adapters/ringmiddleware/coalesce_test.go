@@ -220,7 +220,7 @@ func TestCoalesce_OldResponseIsACopy(t *testing.T) {
 	var follower *flight
 	h := &handler{m, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := m.store.index("key")
-		follower, _ = m.flights.board(r.Context(), flightKey(m.store, q, x))
+		follower, _ = m.flights.board(r.Context(), flightKey(m.store, q, x), m.store.clock().purged)
 		w.WriteHeader(http.StatusNotModified)
 	})}
 	buf := []byte("old")

@@ -14,6 +14,7 @@ import (
 //	status code                                   a uvarint
 //	moment                                        a uvarint, in milliseconds since 1970
 //	age, lifetime, whileRevalidate, ifError       each a uvarint, in milliseconds
+//	number of stamps, and stamps                  each a uvarint
 //	number of fields, and fields, of the header   the number is a uvarint
 //	length of the body, and the body              the length is a uvarint
 //
@@ -30,6 +31,7 @@ type entry struct {
 	whileRevalidate time.Duration // how long after that it may be served during a revalidation
 	ifError         time.Duration // how long after that it may be served instead of an error
 
+	stamps []uint64 // of the groups, when it was stored
 	header []field
 	body   []byte
 }
@@ -121,6 +123,10 @@ func (e *entry) encode(dst []byte) []byte {
 	for _, t := range []time.Duration{e.age, e.lifetime, e.whileRevalidate, e.ifError} {
 		dst = binary.AppendUvarint(dst, uint64(t/time.Millisecond))
 	}
+	dst = binary.AppendUvarint(dst, uint64(len(e.stamps)))
+	for _, stamp := range e.stamps {
+		dst = binary.AppendUvarint(dst, stamp)
+	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.header)))
 	for _, f := range e.header {
 		dst = appendString(dst, f.name)
@@ -145,6 +151,9 @@ func decodeEntry(v []byte) (e entry, ok bool) {
 	e.moment = int64(d.number(math.MaxInt64))
 	e.age, e.lifetime = d.time(), d.time()
 	e.whileRevalidate, e.ifError = d.time(), d.time()
+	for range d.length(1) {
+		e.stamps = append(e.stamps, d.number(math.MaxUint64))
+	}
 	if n := d.length(2); n > 0 { // a field takes two bytes at the least
 		e.header = make([]field, 0, n)
 		for range n {

@@ -128,7 +128,7 @@ func (h *handler) lookup(buf *[]byte, x *index, q *query) (f *found, u use, why 
 	if x == nil {
 		return nil, nothing, "uri-miss"
 	}
-	v, got, ok := h.m.store.entry((*buf)[:0], h.m.store.entryKey(x, q.r))
+	v, got, ok := h.m.store.entry((*buf)[:0], x, q.r, q.key)
 	*buf = v
 	switch {
 	case ok:
@@ -159,7 +159,7 @@ func (h *handler) fetch(
 		c.run(w)
 		return true
 	}
-	flight, leads := h.m.flights.board(q.r.Context(), c.key)
+	flight, leads := h.m.flights.board(q.r.Context(), c.key, c.called.purged)
 	if !leads {
 		return h.wait(w, c, flight)
 	}
@@ -207,11 +207,13 @@ func (h *handler) update(q *query, x *index, f *found) {
 	if h.m.pauses.holds(key) {
 		return
 	}
-	flight := h.m.flights.begin(q.r.Context(), key, h.m.options.RevalidateTimeout)
+	c := newCall(h, q, x, f, whileUpdating, "stale")
+	flight := h.m.flights.begin(
+		q.r.Context(), key, c.called.purged, h.m.options.RevalidateTimeout)
 	if flight == nil {
 		return
 	}
-	c := newCall(h, q.inBackground(flight.ctx), x, f.clone(), whileUpdating, "stale")
+	c.q, c.old = q.inBackground(flight.ctx), f.clone()
 	c.f, c.background = flight, true
 	go c.runInBackground()
 }

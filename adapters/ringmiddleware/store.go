@@ -125,13 +125,16 @@ func (s store) changeIndex(key string, x *index, change func(*index)) (now *inde
 	return now
 }
 
-// entry appends the entry under a key to dst and decodes it. The entry's body is a part of v.
-func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
-	v, ok = s.cache.HasGet(dst, entryKey)
+// entry appends the entry for a request with a key to dst and decodes it. Its body is a part of v.
+func (s store) entry(dst []byte, x *index, r *http.Request, key string) (
+	v []byte, f found, ok bool,
+) {
+	v, ok = s.cache.HasGet(dst, s.entryKey(x, r))
 	if !ok {
 		return v, f, false
 	}
-	if f.entry, ok = decodeEntry(v[len(dst):]); !ok {
+	f.entry, ok = decodeEntry(v[len(dst):])
+	if !ok || !s.haveStamps(groupsOf(key, f.header), f.stamps) {
 		return v, f, false
 	}
 	f.now = maxTime // if it was stored in the future, by a clock that was set back since
@@ -141,9 +144,11 @@ func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
 	return v, f, true
 }
 
-// put stores the response to a request, unless the key has been invalidated since x was read, and
-// reports whether it did.
-func (s store) put(key string, x *index, r *http.Request, from audience, e *entry) bool {
+// put stores the response to a request, unless the key has been invalidated since x was read or one
+// of its groups since the time called, and reports whether it did.
+func (s store) put(
+	key string, x *index, r *http.Request, from audience, e *entry, called clock,
+) (ok bool) {
 	x = s.changeIndex(key, x, func(now *index) {
 		now.vary = union(now.vary, e.vary())
 		if e.age < e.lifetime+e.whileRevalidate {
@@ -156,6 +161,9 @@ func (s store) put(key string, x *index, r *http.Request, from audience, e *entr
 		return false
 	}
 	if e.keep() < minKeep { // the handler took too long; to the cache, a TTL of 0 means no expiry
+		return false
+	}
+	if e.stamps, ok = s.stamps(groupsOf(key, e.header), called); !ok {
 		return false
 	}
 	e.moment = s.now()
