@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -13,11 +14,7 @@ import (
 func (m *Middleware) answer(
 	w http.ResponseWriter, r *http.Request, f *found, age, status string,
 ) {
-	kept := make(http.Header, len(f.header))
-	for _, field := range f.header {
-		kept[field.name] = append(kept[field.name], field.value)
-	}
-	header := w.Header()
+	kept, header := f.headers(), w.Header()
 	copyHeader(header, kept)
 	if age != "" {
 		header.Set("Age", age)
@@ -31,7 +28,7 @@ func (m *Middleware) answer(
 			header.Set("Content-Length", strconv.Itoa(len(f.body)))
 		}
 		modified, _ := date(kept, "Last-Modified")
-		http.ServeContent(w, r, "", modified, bytes.NewReader(f.body))
+		http.ServeContent(w, inBytes(r), "", modified, bytes.NewReader(f.body))
 		return
 	}
 	if f.code != http.StatusNoContent {
@@ -43,6 +40,20 @@ func (m *Middleware) answer(
 		// that the client has gone.
 		_, _ = io.Copy(w, io.LimitReader(bytes.NewReader(f.body), int64(len(f.body))))
 	}
+}
+
+// inBytes returns the request without a Range that must be ignored: of another unit, or of a HEAD.
+func inBytes(r *http.Request) *http.Request {
+	unit, ranges, _ := strings.Cut(r.Header.Get("Range"), "=")
+	if ranges == "" && unit == "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("Range")
+	if lower(unit) == "bytes" && ranges != "" && r.Method == http.MethodGet {
+		r.Header.Set("Range", "bytes="+ranges)
+	}
+	return r
 }
 
 // addStatus adds a Cache-Status header, if Options.Status is set.

@@ -5,6 +5,7 @@ import (
 	"log"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -13,19 +14,27 @@ import (
 type call struct {
 	h          *handler
 	q          *query
+	key        string  // of the flight, and of pauses
 	x          *index  // read before the handler is called
+	called     clock   // likewise
 	f          *flight // that other requests may wait for; nil: none can
 	background bool    // there is no client
 
-	old      *found        // served if the handler fails; nil: nothing
+	old      *found        // what the request may be answered with, depending on the handler, or nil
 	replaces bool          // the response replaces a stored one
 	why      string        // reason for the call, in the terms of Cache-Status
-	pause    time.Duration // before the next revalidation if this one fails in the background
+	pause    time.Duration // the longest one before the next call, if this one fails
 	settled  bool          // the response has been stored, or must not be
 }
 
-func newCall(h *handler, q *query, x *index, f *found, why string) *call {
-	return &call{h: h, q: q, x: x, why: why, replaces: f != nil && f.audience >= q.from}
+func newCall(h *handler, q *query, x *index, f *found, u use, why string) *call {
+	s := h.m.store
+	c := &call{h: h, q: q, key: flightKey(s, q, x), x: x, called: s.clock(), why: why}
+	c.replaces = f != nil && f.audience >= q.from
+	if u > nothing {
+		c.old, c.pause = f, max(f.whileRevalidate, f.ifError)/pauseTries
+	}
+	return c
 }
 
 // flightKey returns the key of the flight that a request may lead or join. Requests of different
@@ -45,10 +54,15 @@ func (c *call) run(w http.ResponseWriter) {
 			defer context.AfterFunc(c.q.r.Context(), func() { c.h.m.flights.leaveLead(c.f) })()
 		}
 	}
-	defer c.end(nil) // unless it was ended before
+	if c.old != nil && !c.background { // whose body is in a buffer of this request
+		c.old = c.old.clone()
+	}
+	// Unless the call is ended before. After a panic the waiting requests do not repeat it.
+	result := &outcome{failure: http.StatusInternalServerError}
+	defer func() { c.end(result) }()
 	r := c.q.r
-	if c.q.from < c.x.passFrom { // otherwise the response probably must not be stored
-		r = c.q.inFull(ctx)
+	if c.q.from < c.x.passFrom || c.old != nil { // otherwise it probably must not be stored
+		r = c.q.inFull(ctx, c.old)
 	} else {
 		own := *c.q // the handler may modify the request
 		own.r = r.Clone(ctx)
@@ -56,48 +70,65 @@ func (c *call) run(w http.ResponseWriter) {
 	}
 	rec := &recorder{
 		ResponseWriter: w, m: c.h.m, q: c.q, begun: time.Now(), old: c.old, why: c.why,
-		unshared: func() { c.end(nil) }, header: make(http.Header),
+		unshared: c.endUnshared, header: make(http.Header),
 	}
 	rec.broken = c.h.ask(rec, r)
+	result = nil
 	if c.background && !c.h.m.flights.land(c.f) {
 		return
 	}
 	// A background call is canceled, too, when the rest of the response is not needed.
 	done := ctx.Err() == nil || c.background && ctx.Err() != context.DeadlineExceeded
-	f := rec.finish(ctx)
-	if f == nil {
-		c.unstored(w, rec, done)
+	f, keep := rec.finish(ctx)
+	m, q := c.h.m, c.q
+	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(rec.code)
+	if !keep {
+		c.unstored(rec, done)
+	} else {
+		if m.store.put(q.key, c.x, q.r, q.from, &f.entry, c.called) {
+			c.settle()
+			status += "; stored"
+		}
+		c.end(&outcome{response: f, r: q.r})
+	}
+	if f == nil || c.background || rec.state == passing {
 		return
 	}
-	m, q := c.h.m, c.q
-	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(f.code)
-	if m.store.put(q.key, c.x, q.r, q.from, &f.entry) {
-		c.settled = true
-		status += "; stored"
+	age := ""
+	if rec.failed {
+		age = wholeSeconds(f.now)
 	}
-	c.end(&outcome{response: f, r: q.r})
-	if rec.state == held && !c.background {
-		m.answer(w, q.r, f, "", status)
-	}
+	m.answer(w, q.r, f, age, status)
 }
 
 // unstored finishes a call whose response is not stored. done is false if the handler was canceled.
-func (c *call) unstored(w http.ResponseWriter, rec *recorder, done bool) {
+func (c *call) unstored(rec *recorder, done bool) {
 	m, q := c.h.m, c.q
 	switch {
 	case rec.failed:
-		c.old.now += time.Since(rec.begun)
-		c.end(&outcome{response: c.old, r: q.r, failed: true})
-		if !c.background {
-			status := "fwd=stale; fwd-status=" + strconv.Itoa(rec.code)
-			m.answer(w, q.r, c.old, wholeSeconds(c.old.now), status)
-		}
+		m.pauses.begin(c.key, min(c.pause, m.options.RevalidateTimeout))
 	case done && rec.code < 500:
-		c.settled = true
+		c.settle()
 		m.store.pass(q.key, c.x, q.from)
-		if c.replaces && rec.code != http.StatusNotModified {
+		if c.replaces && (rec.code != http.StatusNotModified || rec.unchanged) {
 			m.store.remove(c.x, q.r)
 		}
+	}
+}
+
+// settle notes that the handler has not failed.
+func (c *call) settle() {
+	c.settled = true
+	c.h.m.pauses.end(c.key)
+}
+
+// endUnshared ends the call for the waiting requests, which do not get its response. If the handler
+// has failed, they do not call it again, but get an error of their own.
+func (c *call) endUnshared(failure int) {
+	if failure != 0 {
+		c.end(&outcome{failure: failure})
+	} else {
+		c.end(nil)
 	}
 }
 
@@ -115,12 +146,16 @@ func (c *call) share(w http.ResponseWriter, result *outcome) bool {
 		c.run(w)
 		return true
 	}
+	if result.failure != 0 {
+		c.fail(w, result.failure)
+		return true
+	}
 	f := result.response
 	if f == nil || !f.sameFor(c.q.r, result.r) {
 		return false
 	}
 	u, _ := c.q.use(f)
-	if u < ifError || u == ifError && !result.failed {
+	if u < whileUpdating {
 		c.run(w)
 		return true
 	}
@@ -128,12 +163,24 @@ func (c *call) share(w http.ResponseWriter, result *outcome) bool {
 	return true
 }
 
+// fail answers a request that has waited for a call that failed: with the stale response, or with an
+// error that has nothing of the failed response but its code, because that may be private.
+func (c *call) fail(w http.ResponseWriter, code int) {
+	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(code) + "; collapsed"
+	if c.old != nil && c.old.mayReplaceError() && slices.Contains(failures, code) {
+		c.h.m.answer(w, c.q.r, c.old, wholeSeconds(c.old.now), status)
+		return
+	}
+	c.h.m.addStatus(w.Header(), status)
+	http.Error(w, http.StatusText(code), code)
+}
+
 // runInBackground is run without a client. If the handler fails, the stale response stays, and is
 // not revalidated again for a while.
 func (c *call) runInBackground() {
 	defer func() {
 		if !c.settled {
-			c.h.m.pauses.begin(c.f.key, min(c.pause, c.h.m.options.RevalidateTimeout))
+			c.h.m.pauses.begin(c.key, min(c.pause, c.h.m.options.RevalidateTimeout))
 		}
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			logPanic(c.q.r, v)

@@ -220,13 +220,16 @@ func TestCoalesce_OldResponseIsACopy(t *testing.T) {
 	var follower *flight
 	h := &handler{m, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := m.store.index("key")
-		follower, _ = m.flights.board(r.Context(), flightKey(m.store, q, x))
-		w.WriteHeader(http.StatusServiceUnavailable)
+		follower, _ = m.flights.board(r.Context(), flightKey(m.store, q, x), m.store.clock().purged)
+		w.WriteHeader(http.StatusNotModified)
 	})}
 	buf := []byte("old")
-	old := &found{entry: entry{code: 200, ifError: time.Hour, body: buf}}
+	old := &found{entry: entry{
+		code: 200, validator: tagged, lifetime: time.Hour, body: buf,
+		header: []field{{"Cache-Control", "max-age=60"}, {"Etag", `"1"`}},
+	}}
 	w := &recording{}
-	require.True(t, h.fetch(w, q, nil, old, ifError, "stale", false))
+	require.True(t, h.fetch(w, q, nil, old, ifUnchanged, "stale", false))
 	require.Equal(t, "old", w.body.String())
 	copy(buf, "new")
 	require.Equal(t, "old", string(follower.result.response.body))

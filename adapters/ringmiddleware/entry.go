@@ -2,6 +2,7 @@ package ringmiddleware
 
 import (
 	"encoding/binary"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -9,34 +10,91 @@ import (
 
 // entry is a stored response. It is encoded as one value of the cache:
 //
-//	form 1, audience                              a byte each
+//	form 2, audience, validator                   a byte each
 //	status code                                   a uvarint
+//	moment                                        a uvarint, in milliseconds since 1970
 //	age, lifetime, whileRevalidate, ifError       each a uvarint, in milliseconds
+//	number of stamps, and stamps                  each a uvarint
 //	number of fields, and fields, of the header   the number is a uvarint
 //	length of the body, and the body              the length is a uvarint
 //
 // A field is its name and its value, a string its length, a uvarint, and its bytes. Entries may
 // outlive the process (ringcache.Options.File and snapshots), so any change needs another form.
 type entry struct {
-	code     int
-	audience audience
+	code      int
+	audience  audience
+	validator validator
 
-	age             time.Duration // at the time when it was stored
+	moment          int64         // when it was stored, in milliseconds since 1970
+	age             time.Duration // at that moment
 	lifetime        time.Duration // the age at which it becomes stale
 	whileRevalidate time.Duration // how long after that it may be served during a revalidation
 	ifError         time.Duration // how long after that it may be served instead of an error
 
+	stamps []uint64 // of the groups, when it was stored
 	header []field
 	body   []byte
 }
 
 type field struct{ name, value string }
 
-const entryForm = 1
+// validator says with which headers the handler can be asked if a response is still the same. An
+// ETag that was made here is not known to it.
+type validator byte
+
+const (
+	noValidator validator = iota
+	modified              // Last-Modified
+	tagged                // ETag, and Last-Modified if there is one
+)
+
+// validatorOf returns the validator of a response from the handler.
+func validatorOf(code int, h http.Header) validator {
+	switch {
+	case code != http.StatusOK:
+		return noValidator
+	case h.Get("Etag") != "":
+		return tagged
+	case h.Get("Last-Modified") != "":
+		return modified
+	}
+	return noValidator
+}
+
+const entryForm = 2
+
+// keepValid is how long a response with a validator is kept after its lifetime, to be used again if
+// the handler says that it is still the same.
+const keepValid = 24 * time.Hour
 
 // keep returns the time to live of the entry in the cache.
 func (e *entry) keep() time.Duration {
-	return e.lifetime - e.age + max(e.whileRevalidate, e.ifError)
+	stale := max(e.whileRevalidate, e.ifError)
+	if e.validator != noValidator {
+		stale = max(stale, keepValid)
+	}
+	return e.lifetime - e.age + stale
+}
+
+// addConditions adds the conditions that ask for another response than this one.
+func (e *entry) addConditions(h http.Header) {
+	for _, f := range e.header {
+		switch {
+		case f.name == "Etag" && e.validator == tagged:
+			h.Set("If-None-Match", f.value)
+		case f.name == "Last-Modified" && e.validator != noValidator:
+			h.Set("If-Modified-Since", f.value)
+		}
+	}
+}
+
+// headers returns the header as net/http has it.
+func (e *entry) headers() http.Header {
+	h := make(http.Header, len(e.header))
+	for _, f := range e.header {
+		h[f.name] = append(h[f.name], f.value)
+	}
+	return h
 }
 
 // vary returns the names of the headers that the response depends on.
@@ -59,10 +117,15 @@ func (e *entry) sameFor(a, b *http.Request) bool {
 
 // encode appends the entry to dst.
 func (e *entry) encode(dst []byte) []byte {
-	dst = append(dst, entryForm, byte(e.audience))
+	dst = append(dst, entryForm, byte(e.audience), byte(e.validator))
 	dst = binary.AppendUvarint(dst, uint64(e.code))
+	dst = binary.AppendUvarint(dst, uint64(e.moment))
 	for _, t := range []time.Duration{e.age, e.lifetime, e.whileRevalidate, e.ifError} {
 		dst = binary.AppendUvarint(dst, uint64(t/time.Millisecond))
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(e.stamps)))
+	for _, stamp := range e.stamps {
+		dst = binary.AppendUvarint(dst, stamp)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.header)))
 	for _, f := range e.header {
@@ -83,9 +146,14 @@ func decodeEntry(v []byte) (e entry, ok bool) {
 	d := decoder{rest: v}
 	d.form(entryForm)
 	e.audience = audience(d.byte(byte(everyone)))
+	e.validator = validator(d.byte(byte(tagged)))
 	e.code = int(d.number(999))
+	e.moment = int64(d.number(math.MaxInt64))
 	e.age, e.lifetime = d.time(), d.time()
 	e.whileRevalidate, e.ifError = d.time(), d.time()
+	for range d.length(1) {
+		e.stamps = append(e.stamps, d.number(math.MaxUint64))
+	}
 	if n := d.length(2); n > 0 { // a field takes two bytes at the least
 		e.header = make([]field, 0, n)
 		for range n {

@@ -18,6 +18,7 @@ type flights struct {
 // client that would notice if it hangs, so no request waits for it.
 type flight struct {
 	key    string
+	purged uint64          // the stamp of the latest invalidation before the call
 	ctx    context.Context // of the call: ends when nobody wants the response any more
 	cancel context.CancelFunc
 
@@ -35,38 +36,41 @@ type flight struct {
 type outcome struct {
 	response *found        // nil: look in the cache again
 	r        *http.Request // the request that response answers
-	failed   bool          // the handler failed, and response is stale
+	failure  int           // or the status code with which the handler failed
 }
 
-// board returns the flight for the key. If there is none, or only a background one, which is then
-// replaced, it begins a flight with the values of ctx, and returns true: the caller leads it. Any
-// other caller must wait for done or call leave.
-func (fs *flights) board(ctx context.Context, key string) (f *flight, leads bool) {
+// board returns the flight for the key. If there is none, or one that began before the latest
+// invalidation, or a background one, which are then replaced, it begins a flight with the values of
+// ctx, and returns true: the caller leads it. Any other caller must wait for done or call leave.
+func (fs *flights) board(ctx context.Context, key string, purged uint64) (f *flight, leads bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f = fs.calls[key]
-	if f != nil && !f.background {
+	switch {
+	case f == nil:
+	case f.background:
+		f.abandoned = true
+		f.cancel()
+	case f.purged == purged:
 		f.waiting++
 		return f, false
 	}
-	if f != nil {
-		f.abandoned = true
-		f.cancel()
-	}
-	f = &flight{}
+	f = &flight{purged: purged}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	fs.beginLocked(f, key)
 	return f, true
 }
 
 // begin begins a background flight, or returns nil if there is a flight for the key.
-func (fs *flights) begin(ctx context.Context, key string, timeout time.Duration) *flight {
+func (fs *flights) begin(
+	ctx context.Context, key string, purged uint64, timeout time.Duration,
+) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.calls[key] != nil {
 		return nil
 	}
-	f := &flight{background: true}
+	f := &flight{purged: purged, background: true}
 	f.ctx, f.cancel = context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	fs.beginLocked(f, key)
 	return f

@@ -3,6 +3,7 @@ module github.com/ringcache/ringcache/adapters/ringmiddleware
 go 1.25.0
 
 require (
+	github.com/dunglas/httpsfv v1.1.2
 	github.com/ringcache/ringcache v0.1.0
 	github.com/stretchr/testify v1.12.1
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // handler is a handler behind a Middleware.
@@ -97,6 +98,13 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 			h.m.answer(w, q.r, f, wholeSeconds(f.now), "hit; ttl="+wholeSeconds(f.left()))
 			return
 		}
+		if u == ifError && h.m.pauses.holds(flightKey(h.m.store, q, x)) { // it has just failed
+			if n == 1 {
+				h.m.tally.hits.Add(1)
+			}
+			h.m.answer(w, q.r, f, wholeSeconds(f.now), "hit; ttl="+wholeSeconds(f.left()))
+			return
+		}
 		if n == 1 {
 			h.m.tally.misses.Add(1)
 		}
@@ -105,7 +113,7 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 			http.Error(w, "not in the cache", http.StatusGatewayTimeout)
 			return
 		}
-		if q.r.Method != http.MethodGet || ranged {
+		if u == nothing && (q.r.Method != http.MethodGet || ranged) {
 			h.pass(w, q.r, why)
 			return
 		}
@@ -120,7 +128,7 @@ func (h *handler) lookup(buf *[]byte, x *index, q *query) (f *found, u use, why 
 	if x == nil {
 		return nil, nothing, "uri-miss"
 	}
-	v, got, ok := h.m.store.entry((*buf)[:0], h.m.store.entryKey(x, q.r))
+	v, got, ok := h.m.store.entry((*buf)[:0], x, q.r, q.key)
 	*buf = v
 	switch {
 	case ok:
@@ -146,16 +154,12 @@ func (h *handler) fetch(
 		h.pass(w, q.r, why)
 		return true
 	}
-	c := newCall(h, q, x, f, why)
-	if u == ifError {
-		c.old = f.clone()
-	}
+	c := newCall(h, q, x, f, u, why)
 	if last || q.alone() || q.from >= x.passFrom || isNested(q.r.Context()) {
 		c.run(w)
 		return true
 	}
-	key := flightKey(h.m.store, q, x)
-	flight, leads := h.m.flights.board(q.r.Context(), key)
+	flight, leads := h.m.flights.board(q.r.Context(), c.key, c.called.purged)
 	if !leads {
 		return h.wait(w, c, flight)
 	}
@@ -171,12 +175,16 @@ func (h *handler) fetch(
 // wait answers a request with the result of another call of the handler. It returns false if the
 // request must look in the cache again.
 func (h *handler) wait(w http.ResponseWriter, c *call, f *flight) bool {
+	begun := time.Now()
 	select {
 	case <-f.done:
 	case <-c.q.r.Context().Done():
 		h.m.flights.leave(f)
 		http.Error(w, "no answer in time", http.StatusServiceUnavailable)
 		return true
+	}
+	if c.old != nil {
+		c.old.now += time.Since(begun)
 	}
 	return c.share(w, f.result)
 }
@@ -199,14 +207,13 @@ func (h *handler) update(q *query, x *index, f *found) {
 	if h.m.pauses.holds(key) {
 		return
 	}
-	flight := h.m.flights.begin(q.r.Context(), key, h.m.options.RevalidateTimeout)
+	c := newCall(h, q, x, f, whileUpdating, "stale")
+	flight := h.m.flights.begin(
+		q.r.Context(), key, c.called.purged, h.m.options.RevalidateTimeout)
 	if flight == nil {
 		return
 	}
-	c := newCall(h, q.inBackground(flight.ctx), x, f, "stale")
-	c.f, c.background, c.pause = flight, true, f.whileRevalidate/revalidateTries
-	if -f.left() < f.ifError {
-		c.old = f.clone()
-	}
+	c.q, c.old = q.inBackground(flight.ctx), f.clone()
+	c.f, c.background = flight, true
 	go c.runInBackground()
 }

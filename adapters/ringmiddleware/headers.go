@@ -3,10 +3,13 @@ package ringmiddleware
 import (
 	"errors"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dunglas/httpsfv"
 )
 
 // Parsing of headers.
@@ -14,6 +17,17 @@ import (
 // maxTime is the upper limit of all times; longer ones are reduced to it. The cache's clock ends
 // after 13 years, and the age of an entry that never expires would be unknown.
 const maxTime = 365 * 24 * time.Hour
+
+// lower folds ASCII letters only: strings.ToLower would make a k of a Kelvin sign.
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] += 'a' - 'A'
+		}
+	}
+	return string(b)
+}
 
 // directives are those of a Cache-Control header, by their names in lower case.
 type directives map[string]string
@@ -28,13 +42,40 @@ func directivesOf(h http.Header) directives {
 	d := directives{}
 	for _, part := range list(values) {
 		name, value, _ := strings.Cut(part, "=")
-		name = strings.ToLower(strings.TrimSpace(name))
+		name = lower(textproto.TrimString(name))
 		if _, twice := d[name]; !twice {
-			d[name] = strings.Trim(strings.TrimSpace(value), `"`)
+			d[name] = strings.Trim(textproto.TrimString(value), `"`)
 		}
 	}
 	return d
 }
+
+// targeted returns the directives of CDN-Cache-Control (RFC 9213), which replace Cache-Control and
+// Expires. It returns false if the header has none or is invalid, and is to be ignored.
+func targeted(h http.Header) (directives, bool) {
+	dict, err := httpsfv.UnmarshalDictionary(h.Values("CDN-Cache-Control"))
+	if err != nil || len(dict.Names()) == 0 {
+		return nil, false
+	}
+	d := directives{}
+	for _, name := range dict.Names() {
+		member, _ := dict.Get(name)
+		item, _ := member.(httpsfv.Item) // or a list, which no directive has
+		n, number := item.Value.(int64)
+		switch {
+		case slices.Contains(timed, name) && !number:
+			return nil, false
+		case number:
+			d[name] = strconv.FormatInt(n, 10)
+		case item.Value != false:
+			d[name] = ""
+		}
+	}
+	return d, true
+}
+
+// timed are the directives of responses whose value is a number of seconds.
+var timed = []string{"max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"}
 
 // hasAny reports whether any of the directives is present.
 func (d directives) hasAny(names ...string) bool {
@@ -79,7 +120,7 @@ func list(values []string) []string {
 }
 
 func appendPart(parts []string, part string) []string {
-	if part = strings.TrimSpace(part); part != "" {
+	if part = textproto.TrimString(part); part != "" {
 		parts = append(parts, part)
 	}
 	return parts
@@ -112,10 +153,26 @@ func seconds(s string) time.Duration {
 	return time.Duration(min(n, uint64(maxTime/time.Second))) * time.Second
 }
 
-// date returns the time in a header, and false if there is none or it is invalid.
-func date(h http.Header, name string) (time.Time, bool) {
-	t, err := http.ParseTime(h.Get(name))
-	return t, err == nil
+// dateForms are those of RFC 9110, section 5.6.7.
+var dateForms = []string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
+
+// date returns the time in a header, and false if there is none or it is invalid. time.Parse also
+// accepts other spacing and hours of one digit, so the time is formatted again to compare what
+// follows the weekday.
+func date(h http.Header, name string) (t time.Time, ok bool) {
+	values := h.Values(name)
+	if len(values) != 1 {
+		return t, false
+	}
+	_, said, _ := strings.Cut(lower(values[0]), " ")
+	for _, form := range dateForms {
+		t, err := time.Parse(form, values[0])
+		_, again, _ := strings.Cut(lower(t.Format(form)), " ")
+		if err == nil && again == said {
+			return t, true
+		}
+	}
+	return t, false
 }
 
 // clientHas reports whether the conditions of a request show that the client already has the
@@ -124,13 +181,16 @@ func clientHas(request, response http.Header) bool {
 	if tags := list(request.Values("If-None-Match")); len(tags) > 0 {
 		etag := response.Get("Etag")
 		return etag != "" && slices.ContainsFunc(tags, func(tag string) bool {
-			return tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/")
+			return tag == "*" || sameTag(tag, etag)
 		})
 	}
 	since, ok := date(request, "If-Modified-Since")
 	modified, has := date(response, "Last-Modified")
 	return ok && has && !modified.After(since)
 }
+
+// sameTag compares two entity tags weakly.
+func sameTag(a, b string) bool { return strings.TrimPrefix(a, "W/") == strings.TrimPrefix(b, "W/") }
 
 // ofConnection are headers that belong to a connection or a single message, and are not stored.
 var ofConnection = []string{

@@ -181,12 +181,13 @@ func TestInvalidate_ChangeOfADeletedIndex(t *testing.T) {
 	m.store.pass("key", x, anonymous)
 	require.Zero(t, cache.Len(), "it does not come back")
 	e := entry{code: 200, lifetime: minKeep}
-	require.False(t, m.store.put("key", x, newRequest("/"), anonymous, &e))
-	require.Zero(t, cache.Len())
+	now := m.store.clock()
+	require.False(t, m.store.put("key", x, newRequest("/"), anonymous, &e, now))
+	require.Equal(t, 1, cache.Len(), "the clock")
 	y := m.store.makeIndex("key")
 	require.NotNil(t, y)
-	require.False(t, m.store.put("key", x, newRequest("/"), anonymous, &e))
-	require.True(t, m.store.put("key", y, newRequest("/"), anonymous, &e))
+	require.False(t, m.store.put("key", x, newRequest("/"), anonymous, &e, now))
+	require.True(t, m.store.put("key", y, newRequest("/"), anonymous, &e, now))
 }
 
 // Whatever lies in the cache under a key of ours is a miss if it is not ours.
@@ -202,6 +203,13 @@ func TestStore_ForeignBytes(t *testing.T) {
 	require.NoError(t, r.cache.Set(r.m.store.indexKey(key), []byte("foreign")))
 	require.Equal(t, "3", r.get("/").body)
 	require.Equal(t, "3", r.get("/").body)
+	for i, group := range []string{"p" + lower(r.url), "c"} {
+		require.NoError(t, r.cache.Set(r.m.store.groupKey(nil, group), []byte("foreign")))
+		r.get("/")
+		require.Equal(t, []string{"4", "4"}[i], r.get("/").body)
+	}
+	r.m.InvalidatePrefix(r.url)
+	require.Equal(t, "5", r.get("/").body)
 }
 
 // A closed cache, or a key that it does not take, is no reason not to answer.
@@ -245,7 +253,7 @@ func TestOptions_Prefix(t *testing.T) {
 			require.Equal(t, "of "+prefix, w.Body.String())
 		}
 	}
-	require.Equal(t, 8, cache.Len())
+	require.Equal(t, 4*4, cache.Len(), "index, entry, host and clock")
 }
 
 func TestOptions_Key(t *testing.T) {

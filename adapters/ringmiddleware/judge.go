@@ -2,6 +2,7 @@ package ringmiddleware
 
 import (
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 	"time"
@@ -56,23 +57,30 @@ var keptCodes = map[int]bool{
 // response states its lifetime.
 func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry, said, ok bool) {
 	guessed, kept := keptCodes[code]
-	d := directivesOf(h)
-	if !kept || d.hasAny("no-store", "no-cache", "private") ||
+	d, target := targeted(h)
+	if !target {
+		d = directivesOf(h)
+	}
+	if !kept || d.hasAny("no-store", "private") ||
 		hasAny(h, "Set-Cookie", "Trailer", "Content-Range") ||
 		slices.Contains(varyNames(h.Values("Vary")), "*") {
 		return e, false, false
 	}
-	lifetime, said := lifetimeOf(h, d)
+	lifetime, said := lifetimeOf(h, d, target)
 	if !said {
 		if lifetime = m.options.TTL; lifetime == 0 || !guessed {
 			return e, false, false
 		}
 	}
-	e = entry{code: code, lifetime: lifetime, age: ageOf(h, took)}
+	e = entry{code: code, lifetime: lifetime, age: ageOf(h, took), validator: validatorOf(code, h)}
+	always := d.hasAny("no-cache") // the handler is asked for each request
+	if always && e.validator == noValidator {
+		return e, false, false
+	}
 	switch {
 	case d.hasAny("public", "s-maxage", "must-revalidate"): // RFC 9111, section 3.5
 		e.audience = everyone
-	case said:
+	case said && !always:
 		e.audience = unnamed
 	}
 	if while := m.options.StaleWhileRevalidate; while > 0 {
@@ -85,15 +93,19 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 // minKeep is the shortest time for which a response is stored: a few ticks of the cache's clock.
 const minKeep = 500 * time.Millisecond
 
-// lifetimeOf returns how long a response is fresh, and whether it states this.
-func lifetimeOf(h http.Header, d directives) (t time.Duration, said bool) {
+// lifetimeOf returns how long a response is fresh, and whether it states this. Expires does not
+// count if the directives are targeted.
+func lifetimeOf(h http.Header, d directives, target bool) (t time.Duration, said bool) {
+	if d.hasAny("no-cache") {
+		return 0, true
+	}
 	if t, said = d.time("s-maxage"); said { // for shared caches only, so it takes precedence
 		return t, true
 	}
 	if t, said = d.time("max-age"); said {
 		return t, true
 	}
-	if h.Get("Expires") == "" {
+	if target || len(h.Values("Expires")) == 0 {
 		return 0, false
 	}
 	expires, ok := date(h, "Expires")
@@ -110,7 +122,9 @@ func lifetimeOf(h http.Header, d directives) (t time.Duration, said bool) {
 // ageOf returns the age of a response when it arrives. It includes the time in other caches (Age,
 // Date), and took, because the handler may have read its data when it was called.
 func ageOf(h http.Header, took time.Duration) time.Duration {
-	age := seconds(strings.TrimSpace(h.Get("Age"))) + max(0, took)
+	said, _, _ := strings.Cut(h.Get("Age"), ",") // of several, the first counts
+	said, _, _ = strings.Cut(said, ";")          // parameters
+	age := seconds(textproto.TrimString(said)) + max(0, took)
 	if made, ok := date(h, "Date"); ok {
 		age = max(age, time.Since(made))
 	}
@@ -122,7 +136,7 @@ func ageOf(h http.Header, took time.Duration) time.Duration {
 func staleFor(d directives, directive string, otherwise time.Duration) time.Duration {
 	t, said := d.time(directive)
 	switch {
-	case d.hasAny("must-revalidate", "proxy-revalidate"):
+	case d.hasAny("must-revalidate", "proxy-revalidate", "no-cache"):
 		return 0
 	case said:
 		return t

@@ -126,7 +126,7 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Middleware{options: o, store: store{cache: c, prefix: o.Prefix}}, nil
+	return &Middleware{options: o, store: store{c, o.Prefix, time.Now()}}, nil
 }
 
 // Handler returns a handler that answers requests from the cache and calls next on a miss. It may
@@ -145,6 +145,29 @@ func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m
 // [Options].Key, and reports whether there may have been any. A request that begins after it has
 // returned gets no response from an earlier call of the handler.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
+
+// InvalidateTag removes all responses whose Cache-Tag (separated by commas) or Surrogate-Key
+// (separated by spaces) header has a tag, and reports whether there may have been any. A request
+// that begins after it has returned gets no such response from an earlier call of the handler. It
+// takes the same time for any number of responses. Tags are compared byte by byte. Responses with
+// more than 64 tags are not stored.
+func (m *Middleware) InvalidateTag(tag string) bool { return m.store.purge("t" + tag) }
+
+// InvalidatePrefix removes all responses whose key begins with a prefix, in the way of
+// [Middleware.InvalidateTag]. It compares whole segments of the path: "https://host/items" covers
+// "https://host/items", "https://host/items?page=1" and "https://host/items/7", but not
+// "https://host/items2". A slash at its end and a query are ignored, and so are the segments after
+// the seventh: it then removes more.
+func (m *Middleware) InvalidatePrefix(prefix string) bool {
+	prefix, _, _ = strings.Cut(prefix, "?")
+	prefix = strings.TrimRight(prefix, "/")
+	exact := m.store.invalidate(prefix)
+	paths := pathsOf(prefix + "/")
+	if len(paths) == 0 {
+		return exact
+	}
+	return m.store.purge(paths[len(paths)-1]) || exact
+}
 
 // Stats are the counters of a [Middleware]. Those of the cache count lookups of its records, of
 // which a request needs several.
@@ -182,7 +205,7 @@ func DefaultKey(r *http.Request) string {
 		scheme = "https://"
 	}
 	uri := r.URL.RequestURI()
-	key := scheme + strings.ToLower(r.Host) + uri
+	key := scheme + lower(r.Host) + uri
 	sent := r.RequestURI
 	if u, err := url.ParseRequestURI(sent); err == nil && u.Host != "" { // sent as to a proxy
 		sent = u.RequestURI()

@@ -35,6 +35,9 @@ type found struct {
 // left returns the remaining time for which the entry is fresh; it is stale if this is 0 or less.
 func (f *found) left() time.Duration { return f.lifetime - f.now }
 
+// mayReplaceError reports whether the entry may be served if the handler fails.
+func (f *found) mayReplaceError() bool { return -f.left() < f.ifError }
+
 // clone returns a copy with its own body.
 func (f *found) clone() *found {
 	c := *f
@@ -47,7 +50,8 @@ type use int
 
 const (
 	nothing       use = iota
-	ifError           // served if the handler fails
+	ifUnchanged       // served if the handler says that it is still the same
+	ifError           // or if the handler fails
 	whileUpdating     // served, while the handler is called for a new one
 	fully
 )
@@ -58,12 +62,15 @@ func (q *query) use(f *found) (u use, why string) {
 	if f.audience < q.from {
 		return nothing, "bypass"
 	}
+	if f.validator != noValidator {
+		u = ifUnchanged
+	}
 	if q.asks.hasAny("no-cache") {
-		return nothing, "request"
+		return u, "request"
 	}
 	most, restricted := q.asks.time("max-age")
 	if restricted && f.now > most {
-		return nothing, "request"
+		return u, "request"
 	}
 	least, ok := q.asks.time("min-fresh")
 	restricted = restricted || ok
@@ -71,13 +78,13 @@ func (q *query) use(f *found) (u use, why string) {
 	case left > 0 && left >= least:
 		return fully, ""
 	case left > 0 || restricted:
-		return nothing, "request"
+		return u, "request"
 	case -left < f.whileRevalidate:
 		return whileUpdating, "stale"
-	case -left < f.ifError:
+	case f.mayReplaceError():
 		return ifError, "stale"
 	}
-	return nothing, "stale"
+	return u, "stale"
 }
 
 // alone reports whether the request must not share the response to an equal one, because a call
@@ -87,20 +94,24 @@ func (q *query) alone() bool { return q.asks.hasAny("no-cache", "max-age", "min-
 // conditions are the headers that may make the handler omit the body.
 var conditions = []string{"If-None-Match", "If-Modified-Since", "If-Range"}
 
-// inFull returns a copy of the request with another context and without conditions, so that the
-// handler makes the whole response.
-func (q *query) inFull(ctx context.Context) *http.Request {
+// inFull returns a copy of the request with another context that asks for the whole response, or if
+// old is not nil, for one that differs from old.
+func (q *query) inFull(ctx context.Context, old *found) *http.Request {
 	r := q.r.Clone(ctx)
+	r.Method = http.MethodGet
+	r.Header.Del("Range")
 	for _, name := range conditions {
 		r.Header.Del(name)
+	}
+	if old != nil {
+		old.addConditions(r.Header)
 	}
 	return r
 }
 
 // inBackground returns a query that may outlive its request.
 func (q *query) inBackground(ctx context.Context) *query {
-	r := q.inFull(ctx)
-	r.Method, r.Body = http.MethodGet, http.NoBody
-	r.Header.Del("Range")
+	r := q.inFull(ctx, nil)
+	r.Body = http.NoBody
 	return &query{r: r, key: q.key, from: q.from}
 }

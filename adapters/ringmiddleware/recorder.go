@@ -23,12 +23,12 @@ type recorder struct {
 	m                   *Middleware
 	q                   *query
 	begun               time.Time
-	old                 *found // served if the handler fails; nil: nothing
+	old                 *found // that the handler may say is unchanged, or nil
 	why                 string // reason for the call, in the terms of Cache-Status
 
-	// unshared is called as soon as it is known that waiting requests must not get the response.
-	// It may be called more than once.
-	unshared func()
+	// unshared is called as soon as it is known that waiting requests must not get the response,
+	// with its status code if the handler has failed, else 0. It may be called more than once.
+	unshared func(failure int)
 
 	header http.Header // of the handler, which may still modify it
 	sent   http.Header // its copy from when the response began
@@ -36,9 +36,11 @@ type recorder struct {
 	state  state
 	kept   bool   // a response that passes is copied, to be stored at its end
 	broken bool   // the handler has aborted the response
-	failed bool   // old is served instead of the response
 	entry  entry  // of a response that is held or kept, without header and body
 	body   []byte // the held body, or a copy of the one that passes
+
+	unchanged bool // old is sent, with the header of the response, which is a 304
+	failed    bool // old is sent instead of the response
 }
 
 // state says where the response goes.
@@ -77,13 +79,18 @@ func (rec *recorder) WriteHeader(code int) {
 	}
 	rec.code = code
 	rec.sent = canonical(rec.header)
+	if code == http.StatusNotModified && rec.old != nil && rec.old.validator != noValidator {
+		rec.state, rec.unchanged = dropped, true
+		return
+	}
 	e, said, ok := rec.m.judge(code, rec.sent, time.Since(rec.begun))
 	length, _ := strconv.Atoi(rec.sent.Get("Content-Length"))
 	switch {
 	case ok && e.audience >= rec.q.from && length <= rec.m.options.MaxBody:
 		rec.state, rec.entry, rec.kept = held, e, said
 		rec.body = make([]byte, 0, max(0, length))
-	case rec.old != nil && slices.Contains(failures, code):
+	case rec.old != nil && rec.old.mayReplaceError() && slices.Contains(failures, code):
+		rec.unshared(code)
 		rec.state, rec.failed = dropped, true
 	default:
 		rec.pass()
@@ -102,7 +109,11 @@ func (rec *recorder) inform(code int) {
 
 // pass sends the part of the response that is there to the client, and the rest as it is written.
 func (rec *recorder) pass() {
-	rec.unshared()
+	if rec.code >= 500 {
+		rec.unshared(rec.code)
+	} else {
+		rec.unshared(0)
+	}
 	rec.state = passing
 	header := rec.ResponseWriter.Header()
 	copyHeader(header, rec.sent)
@@ -196,25 +207,34 @@ func (rec *recorder) FlushError() error {
 func (rec *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(rec.ResponseWriter).Hijack()
 	if err == nil {
-		rec.unshared()
+		rec.unshared(0)
 		rec.state, rec.code = hijacked, http.StatusSwitchingProtocols
 		rec.drop()
 	}
 	return conn, rw, err
 }
 
-// finish must be called when the handler has returned. It returns the response to store, or nil. A
-// held response that is not to be stored is sent to the client.
-func (rec *recorder) finish(ctx context.Context) *found {
+// finish must be called when the handler has returned. It returns a response that is to be sent
+// unless it has passed, and whether it is to be stored. A held response that is not to be stored is
+// sent to the client.
+func (rec *recorder) finish(ctx context.Context) (f *found, keep bool) {
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
+	}
+	if rec.broken {
+		rec.unshared(http.StatusInternalServerError)
 	}
 	trailers := rec.trailers()
 	// A handler whose request was canceled may have omitted the rest.
 	whole := !rec.broken && ctx.Err() == nil && len(trailers) == 0 && rec.complete()
 	switch {
+	case rec.unchanged:
+		return rec.renewed()
+	case rec.failed:
+		rec.old.now += time.Since(rec.begun)
+		return rec.old, false
 	case rec.state == held && whole, rec.state == passing && rec.kept && whole:
-		return rec.found()
+		return rec.found(), true
 	case rec.state == held:
 		rec.pass()
 	}
@@ -224,7 +244,7 @@ func (rec *recorder) finish(ctx context.Context) *found {
 			header[name] = rec.header[name]
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // trailers returns the names of the trailers.
@@ -247,25 +267,59 @@ func (rec *recorder) complete() bool {
 	return length == "" || length == strconv.Itoa(len(rec.body))
 }
 
-// found returns the response to store, with the headers that the server would add, and an ETag.
+// found returns the response to store, with the headers that the server would add, and an ETag. It
+// is weak, because an outer handler may encode the body, and ranges of both must not be mixed.
 func (rec *recorder) found() *found {
 	header := rec.sent
-	age := ageOf(header, time.Since(rec.begun)) // the body may have taken long
-	if header.Get("Date") == "" {
-		header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	}
 	_, typed := header["Content-Type"]
 	if !typed && header.Get("Content-Encoding") == "" && len(rec.body) > 0 {
 		header.Set("Content-Type", http.DetectContentType(rec.body))
 	}
 	if rec.code == http.StatusOK && header.Get("ETag") == "" {
 		sum := sha256.Sum256(rec.body)
-		header.Set("ETag", fmt.Sprintf(`"%x"`, sum[:12]))
+		header.Set("ETag", fmt.Sprintf(`W/"%x"`, sum[:12]))
 	}
-	f := &found{entry: rec.entry, now: age}
-	f.age = age
-	f.header, f.body = fieldsOf(header), rec.body
+	return rec.foundWith(rec.entry, header, rec.body)
+}
+
+func (rec *recorder) foundWith(e entry, header http.Header, body []byte) *found {
+	f := &found{entry: e, now: ageOf(header, time.Since(rec.begun))} // the body may have taken long
+	if header.Get("Date") == "" {
+		header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	}
+	f.age, f.header, f.body = f.now, fieldsOf(header), body
 	return f
+}
+
+// ofBody are headers of a 304 that do not replace those of the stored response, whose body they
+// would no longer describe.
+var ofBody = []string{"Content-Encoding", "Content-Length", "Content-Range", "Content-Type"}
+
+// renewed returns old with the header of the 304 that the handler has sent, and whether that may be
+// stored (RFC 9111, sections 3.2 and 4.3.4).
+func (rec *recorder) renewed() (f *found, keep bool) {
+	old, header := rec.old, rec.old.headers()
+	tag, made := header.Get("Etag"), old.validator != tagged
+	if got := rec.sent.Get("Etag"); !made && got != "" && !sameTag(got, tag) {
+		old.now += time.Since(rec.begun)
+		return old, false // it is the answer to this request, and the 304 says nothing about it
+	}
+	if made {
+		delete(header, "Etag")
+	}
+	delete(header, "Age")
+	delete(header, "Date")
+	for name, values := range rec.sent {
+		if !slices.Contains(ofBody, name) {
+			header[name] = values
+		}
+	}
+	e, _, keep := rec.m.judge(old.code, header, time.Since(rec.begun))
+	e.code = old.code
+	if made && header.Get("Etag") == "" {
+		header.Set("Etag", tag)
+	}
+	return rec.foundWith(e, header, old.body), keep && e.audience >= rec.q.from
 }
 
 // copyHeader sets the fields of src in dst. Vary and Set-Cookie are merged, since an outer handler

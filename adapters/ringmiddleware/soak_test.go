@@ -32,6 +32,7 @@ func (wd *world) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	w.Header().Set("Cache-Tag", fmt.Sprint("all, page-", n))
 	if r.Method == http.MethodPost {
 		_, _ = fmt.Fprint(w, wd.pages[n].Add(1))
 		return
@@ -137,9 +138,12 @@ func TestSoak(t *testing.T) {
 				}
 				kind := []int{0, 0, 0, 1, 4, 4, 5, 5, 2, 3}[choose.IntN(10)]
 				n := kind + 6*min(choose.IntN(4), choose.IntN(4))
-				if rnd.IntN(30) == 0 {
+				switch rnd.IntN(40) {
+				case 0:
 					s.change(n)
-				} else {
+				case 1:
+					s.purge(wd, n, rnd.IntN(4))
+				default:
 					s.read(n, rnd)
 				}
 			}
@@ -169,6 +173,28 @@ func (s *soak) change(n int) {
 	raise(&s.acknowledged[n], version)
 }
 
+// purge makes a new version of a page, and says so by tag or prefix. Records are evicted meanwhile.
+func (s *soak) purge(wd *world, n, how int) {
+	version := wd.pages[n].Add(1)
+	url := lower(s.url)
+	for i, group := range []string{"c", fmt.Sprint("tpage-", n), "tall", "p" + url} {
+		if rand.IntN(8*(i+1)) == 0 {
+			s.cache.Del(s.m.store.groupKey(nil, group))
+		}
+	}
+	switch how {
+	case 0:
+		s.m.InvalidateTag(fmt.Sprint("page-", n))
+	case 1:
+		s.m.InvalidateTag("all")
+	case 2:
+		s.m.InvalidatePrefix(url)
+	default:
+		s.m.InvalidatePrefix(fmt.Sprint(url, "/", n, "/"))
+	}
+	raise(&s.acknowledged[n], version)
+}
+
 // read asks for a page and checks what comes.
 func (s *soak) read(n int, rnd *rand.Rand) {
 	who, lang := "", []string{"en", "en", "de", ""}[rnd.IntN(4)]
@@ -191,8 +217,8 @@ func (s *soak) read(n int, rnd *rand.Rand) {
 	case ctx.Err() != nil:
 		s.left.Add(1)
 		return
-	case n%6 == 5 && (a.err != nil || a.code == http.StatusServiceUnavailable):
-		return // as the handler sometimes does
+	case n%6 == 5 && (a.err != nil || a.code == 503 || a.code == 500):
+		return // as the handler sometimes does, and those who wait for its panic
 	case a.err != nil || a.code != 200:
 		s.t.Errorf("GET: %+v", a)
 		return

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringcache/ringcache"
 )
@@ -23,6 +24,13 @@ import (
 type store struct {
 	cache  *ringcache.Cache
 	prefix string
+	began  time.Time // with the reading of a monotonic clock
+}
+
+// now returns the time in milliseconds since 1970. The system's clock may be set back, and a
+// monotonic one may stop while the machine sleeps, so it is the later one of both.
+func (s store) now() int64 {
+	return max(time.Now().UnixMilli(), s.began.Add(time.Since(s.began)).UnixMilli())
 }
 
 // index is what is known about all responses under a key.
@@ -117,25 +125,37 @@ func (s store) changeIndex(key string, x *index, change func(*index)) (now *inde
 	return now
 }
 
-// entry appends the entry under a key to dst and decodes it. The entry's body is a part of v.
-func (s store) entry(dst, entryKey []byte) (v []byte, f found, ok bool) {
-	v, left, ok := s.cache.GetWithTTL(dst, entryKey)
+// entry appends the entry for a request with a key to dst and decodes it. Its body is a part of v.
+func (s store) entry(dst []byte, x *index, r *http.Request, key string) (
+	v []byte, f found, ok bool,
+) {
+	v, ok = s.cache.HasGet(dst, s.entryKey(x, r))
 	if !ok {
 		return v, f, false
 	}
-	if f.entry, ok = decodeEntry(v[len(dst):]); !ok {
+	f.entry, ok = decodeEntry(v[len(dst):])
+	if !ok || !s.haveStamps(groupsOf(key, f.header), f.stamps) {
 		return v, f, false
 	}
-	f.now = f.age + max(0, f.keep()-left)
+	f.now = maxTime // if it was stored in the future, by a clock that was set back since
+	if since := s.now() - f.moment; since >= 0 {
+		f.now = f.age + min(time.Duration(since)*time.Millisecond, maxTime)
+	}
 	return v, f, true
 }
 
-// put stores the response to a request, unless the key has been invalidated since x was read, and
-// reports whether it did.
-func (s store) put(key string, x *index, r *http.Request, from audience, e *entry) bool {
+// put stores the response to a request, unless the key has been invalidated since x was read or one
+// of its groups since the time called, and reports whether it did.
+func (s store) put(
+	key string, x *index, r *http.Request, from audience, e *entry, called clock,
+) (ok bool) {
 	x = s.changeIndex(key, x, func(now *index) {
 		now.vary = union(now.vary, e.vary())
-		now.passFrom = max(now.passFrom, from+1)
+		if e.age < e.lifetime+e.whileRevalidate {
+			now.passFrom = max(now.passFrom, from+1)
+		} else { // each request needs an answer of its own
+			now.passFrom = min(now.passFrom, from)
+		}
 	})
 	if x == nil || len(x.vary) > maxVary {
 		return false
@@ -143,6 +163,10 @@ func (s store) put(key string, x *index, r *http.Request, from audience, e *entr
 	if e.keep() < minKeep { // the handler took too long; to the cache, a TTL of 0 means no expiry
 		return false
 	}
+	if e.stamps, ok = s.stamps(groupsOf(key, e.header), called); !ok {
+		return false
+	}
+	e.moment = s.now()
 	v := e.encode(make([]byte, 0, len(e.body)+512))
 	return s.cache.SetWithTTL(s.entryKey(x, r), v, e.keep()) == nil
 }

@@ -103,7 +103,7 @@ func TestStream_FlushedTooLongIsNotKept(t *testing.T) {
 			require.LessOrEqual(t, len(w.(*recorder).body), 1000)
 		}
 	})).ServeHTTP(&counting{}, newRequest("/"))
-	require.Equal(t, 1, cache.Len(), "the index alone")
+	require.Equal(t, 2, cache.Len(), "index and clock alone")
 }
 
 // A client that has a flushed response gets it once more, so that it can be kept for others.
@@ -197,7 +197,7 @@ func TestStream_UnsentIsNotKept(t *testing.T) {
 			_, err := fmt.Fprint(w, "b")
 			require.ErrorIs(t, err, errGone)
 		})).ServeHTTP(client, newRequest("/"))
-		require.Equal(t, 1, cache.Len(), "the index alone")
+		require.Equal(t, 2, cache.Len(), "index and clock alone")
 	}
 }
 
@@ -274,7 +274,7 @@ func TestStream_Hijack(t *testing.T) {
 				r := newRig(t, o, func(w http.ResponseWriter, _ *http.Request) {
 					conn, rw, err := hijack(w)
 					require.NoError(t, err)
-					_, _ = rw.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+					_, _ = rw.WriteString("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi")
 					require.NoError(t, rw.Flush())
 					require.NoError(t, conn.Close())
 				})

@@ -1,0 +1,64 @@
+package ringmiddleware
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
+)
+
+// The age does not depend on how long the cache keeps the response.
+func TestAge_WithAnIdleTime(t *testing.T) {
+	for _, idle := range []time.Duration{10 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			failing := false
+			o := Options{StaleWhileRevalidate: 20 * time.Second, StaleIfError: 100 * time.Second}
+			r := newTimedRig(t, o, func(w http.ResponseWriter, req *http.Request) {
+				if failing {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				says("page", "Cache-Control: max-age=600")(w, req)
+			})
+			cache, err := ringcache.NewWithOptions(ringcache.Options{
+				MaxBytes: 32 << 20, ExpireAfterAccess: idle,
+			})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, cache.Close()) }()
+			r.m.store.cache = cache
+			r.get("/")
+			for range 150 { // reads keep it from being idle
+				time.Sleep(4 * time.Second)
+				require.Equal(t, 200, r.get("/").code)
+				synctest.Wait()
+			}
+			require.Equal(t, "0", r.get("/").header.Get("Age"))
+			r.wantAsked(2) // the second time in the background, after 600 seconds
+			failing = true
+			for range 160 {
+				time.Sleep(4 * time.Second)
+				require.Equal(t, 200, r.get("/").code)
+				synctest.Wait()
+			}
+			require.Equal(t, "640", r.get("/").header.Get("Age"))
+		})
+	}
+}
+
+// A response that seems to come from the future has an unknown age, and is not fresh.
+func TestAge_AfterTheClockWasSetBack(t *testing.T) {
+	r := newRig(t, Options{}, counts(fresh))
+	r.get("/")
+	x := r.m.store.index(lower(r.url) + "/")
+	key := r.m.store.entryKey(x, newRequest("/"))
+	e, ok := decodeEntry(r.cache.Get(nil, key))
+	require.True(t, ok)
+	e.moment += time.Hour.Milliseconds()
+	require.NoError(t, r.cache.Set(key, e.encode(nil)))
+	require.Equal(t, "2", r.get("/").body)
+	require.Equal(t, "2", r.get("/").body)
+}

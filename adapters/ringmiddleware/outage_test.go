@@ -1,0 +1,184 @@
+package ringmiddleware
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// failing is a page whose handler takes 300 ms and fails on demand.
+type failing struct {
+	code atomic.Int64 // 0: it does not fail, 1: it panics
+	tag  string       // of the page
+}
+
+const slow = 300 * time.Millisecond
+
+func (f *failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	time.Sleep(slow)
+	switch code := int(f.code.Load()); code {
+	case 0:
+		says("page", fresh, f.tag)(w, r)
+	case 1:
+		panic("on purpose")
+	default:
+		w.Header().Set("X-Secret", "1")
+		http.Error(w, "secret", code)
+	}
+}
+
+// Those who wait for a call that fails get its code, without another wait and call. They see
+// nothing else of the response, which may be for one client only.
+func TestOutage_ErrorsAreShared(t *testing.T) {
+	for _, code := range []int64{500, 502, 503, 504, 507, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var f failing
+			f.code.Store(code)
+			r := newTimedRig(t, Options{}, f.ServeHTTP)
+			for range 2 {
+				r.asked.Store(0)
+				begun := time.Now()
+				first := r.sendMany(1, http.MethodGet, "/")
+				time.Sleep(slow / 2)
+				others := r.sendMany(9, http.MethodGet, "/")
+				for _, a := range others() {
+					require.EqualValues(t, max(code, 500), a.code)
+					require.Equal(t, http.StatusText(a.code)+"\n", a.body)
+					require.Empty(t, a.header.Values("X-Secret"))
+					require.Contains(t, a.status(), "; collapsed")
+				}
+				require.Equal(t, slow, time.Since(begun))
+				r.wantAsked(1)
+				if code > 1 {
+					require.Equal(t, "secret\n", first()[0].body)
+				}
+			}
+			f.code.Store(0)
+			require.Equal(t, "page", r.get("/").body)
+		})
+	}
+}
+
+// A refusal may be meant for one client.
+func TestOutage_OtherCodesAreNotShared(t *testing.T) {
+	for _, code := range []int64{403, 429} {
+		synctest.Test(t, func(t *testing.T) {
+			var f failing
+			f.code.Store(code)
+			r := newTimedRig(t, Options{}, f.ServeHTTP)
+			for _, a := range r.sendMany(10, http.MethodGet, "/")() {
+				require.Equal(t, "secret\n", a.body)
+			}
+			r.wantAsked(10)
+		})
+	}
+}
+
+// While a stale response may be served, one request in a pause waits for the handler, and all
+// others get it at once. The pauses grow.
+func TestOutage_StaleAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f failing
+		r := newTimedRig(t, Options{StaleIfError: time.Hour}, f.ServeHTTP)
+		r.get("/")
+		time.Sleep(2 * time.Minute)
+		f.code.Store(503)
+		begun := time.Now()
+		for _, a := range r.sendMany(10, http.MethodGet, "/")() {
+			require.Equal(t, "page", a.body)
+			require.Equal(t, "120", a.header.Get("Age"))
+		}
+		require.Equal(t, slow, time.Since(begun))
+		r.wantAsked(2)
+		calls, waits := r.asked.Load(), 0
+		begun = time.Now()
+		for time.Since(begun) < 2*time.Minute {
+			sent := time.Now()
+			a := r.get("/")
+			require.Equal(t, "page", a.body)
+			if time.Since(sent) == 0 {
+				require.Regexp(t, `^hit; ttl=-\d+$`, a.status())
+			} else {
+				waits++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.EqualValues(t, waits, r.asked.Load()-calls)
+		require.InDelta(t, 7, waits, 1, "after 1, 2, 4, 8, 16, 30, 30 seconds")
+		f.code.Store(0)
+		time.Sleep(31 * time.Second)
+		require.Equal(t, "fwd=stale; fwd-status=200; stored", r.get("/").status())
+	})
+}
+
+// A request during the retry that follows a pause does not wait for it.
+func TestOutage_OneRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f failing
+		r := newTimedRig(t, Options{StaleIfError: time.Hour}, f.ServeHTTP)
+		r.get("/")
+		time.Sleep(2 * time.Minute)
+		f.code.Store(503)
+		r.get("/")
+		time.Sleep(firstPause)
+		first := r.sendMany(1, http.MethodGet, "/")
+		time.Sleep(slow / 2)
+		begun := time.Now()
+		for _, a := range r.sendMany(9, http.MethodGet, "/")() {
+			require.Equal(t, "page", a.body)
+		}
+		require.Zero(t, time.Since(begun))
+		require.Equal(t, "page", first()[0].body)
+		r.wantAsked(3)
+	})
+}
+
+// stale-if-error is for HEAD and ranges too, with and without a validator.
+func TestOutage_HeadAndRange(t *testing.T) {
+	for _, tag := range []string{`ETag: "1"`, "X-Nothing: 1"} {
+		for _, c := range []struct {
+			method, header string
+			code           int
+			body           string
+		}{
+			{"HEAD", "X-Nothing: 1", 200, ""},
+			{"GET", "Range: bytes=1-2", 206, "ag"},
+			{"HEAD", "Range: bytes=1-2", 200, ""},
+			{"GET", "Range: lines=1-2", 200, "page"},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				f := failing{tag: tag}
+				r := newTimedRig(t, Options{StaleIfError: time.Hour}, f.ServeHTTP)
+				r.get("/")
+				time.Sleep(2 * time.Minute)
+				f.code.Store(503)
+				for range 2 {
+					a := r.do(c.method, "/", c.header)
+					require.Equal(t, c.code, a.code)
+					require.Equal(t, c.body, a.body)
+					require.NotEmpty(t, a.header.Get("Age"))
+				}
+				r.wantAsked(2)
+			})
+		}
+	}
+}
+
+// A Range of another unit than bytes is ignored.
+func TestOutage_OtherRanges(t *testing.T) {
+	r := newRig(t, Options{}, says("hello", fresh))
+	r.get("/")
+	for header, want := range map[string]string{
+		"lines=1-2": "hello", "bytes": "hello", "items": "hello", "=1-2": "hello",
+		"bytes=1-2": "el", "Bytes=1-2": "el", "\u212aytes=1-2": "hello",
+	} {
+		a := r.get("/", "Range: "+header)
+		require.Equal(t, want, a.body, header)
+		require.Contains(t, a.status(), "hit")
+	}
+	r.wantAsked(1)
+}
