@@ -15,11 +15,12 @@
 // # What a read may return
 //
 // Once the server has acknowledged a change to the client that made it, every DoCache that begins
-// after a later round trip on the connection of the key returns that change or a later one. Without
-// a round trip, a read may be older by the time that an invalidation takes to arrive, even after a
-// write by the same client. When valkey-go gives up a connection, nothing that was cached through
-// it is found any more. The README has the details, and explains what happens on a connection that
-// dies silently.
+// after a later round trip on the connection that caches the key returns that change or a later one.
+// Without a round trip, a read may be older by the time that an invalidation takes to arrive, even
+// after a write by the same client: a client may have several connections, and only DoCache uses
+// that of the key. The README names the call after which a client reads its own writes. When
+// valkey-go gives up a connection, nothing that was cached through it is found any more. The README
+// also explains what happens on a connection that dies silently.
 //
 // [valkey-go]: https://github.com/valkey-io/valkey-go
 package ringvalkey

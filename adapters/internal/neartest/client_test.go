@@ -55,6 +55,8 @@ type config struct {
 type client interface {
 	// do sends a command past the near cache.
 	do(ctx context.Context, words ...string) reply
+	// pipeline sends commands in one batch past the near cache.
+	pipeline(ctx context.Context, commands ...[]string) []reply
 	// doCache reads through the near cache.
 	doCache(ctx context.Context, ttl time.Duration, words ...string) reply
 	// get is doCache of a GET with no overhead of the tests. The value is empty if there is none.

@@ -50,6 +50,17 @@ func (c rueidisClient) do(ctx context.Context, words ...string) reply {
 	return rueidisReply(c.Do(ctx, c.command(words)))
 }
 
+func (c rueidisClient) pipeline(ctx context.Context, commands ...[]string) (replies []reply) {
+	var multi []rueidis.Completed
+	for _, words := range commands {
+		multi = append(multi, c.command(words))
+	}
+	for _, result := range c.DoMulti(ctx, multi...) {
+		replies = append(replies, rueidisReply(result))
+	}
+	return replies
+}
+
 func (c rueidisClient) doCache(ctx context.Context, ttl time.Duration, words ...string) reply {
 	return rueidisReply(c.DoCache(ctx, rueidis.Cacheable(c.command(words)), ttl))
 }

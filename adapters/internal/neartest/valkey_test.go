@@ -50,6 +50,17 @@ func (c valkeyClient) do(ctx context.Context, words ...string) reply {
 	return valkeyReply(c.Do(ctx, c.command(words)))
 }
 
+func (c valkeyClient) pipeline(ctx context.Context, commands ...[]string) (replies []reply) {
+	var multi []valkey.Completed
+	for _, words := range commands {
+		multi = append(multi, c.command(words))
+	}
+	for _, result := range c.DoMulti(ctx, multi...) {
+		replies = append(replies, valkeyReply(result))
+	}
+	return replies
+}
+
 func (c valkeyClient) doCache(ctx context.Context, ttl time.Duration, words ...string) reply {
 	return valkeyReply(c.DoCache(ctx, valkey.Cacheable(c.command(words)), ttl))
 }
