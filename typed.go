@@ -83,9 +83,9 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 	if c == nil || codec == nil {
 		panic("ringcache: make typed view: cache or codec is nil")
 	}
-	t := &Typed[K, V]{cache: c, prefix: o.Prefix, codec: codec, kind: reflect.TypeFor[K]().Kind()}
-	if m, ok := codec.(interface{ Values(any) *memo.Table[V] }); ok {
-		t.memo = m.Values(codec)
+	t := &Typed[K, V]{
+		cache: c, prefix: o.Prefix, codec: codec, memo: memo.TableOf[V](codec),
+		kind: reflect.TypeFor[K]().Kind(),
 	}
 	t.entries.New = func() any { return new(Entry[V]) }
 	return t
