@@ -1,6 +1,6 @@
 package memo
 
-// Handle leads from a codec, which embeds it, to its table. Its method is promoted to the codec, but
+// Handle leads from a codec, which embeds it, to its table. Its method is promoted to the codec, and
 // as it is not exported, only TableOf can call it.
 type Handle struct {
 	codec any
