@@ -27,8 +27,8 @@ type handle = memo.Handle
 // values are read over and over, 99 of 100 lookups find theirs. A value whose encoding is longer
 // than 1/16 of maxBytes is never remembered. All of it is on the Go heap: immediately, 8 KB plus 91
 // bytes for each of maxEntries, and for each remembered value a copy of the encoding and the value
-// itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or maxBytes
-// is below maxEntries, as it would be if the two were exchanged.
+// itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or
+// maxBytes is below maxEntries, as it would be if the two were exchanged.
 func Memo[V any](
 	c interface {
 		Append(dst []byte, v V) ([]byte, error)

@@ -1,7 +1,7 @@
 package memo
 
-// Handle leads from a codec, which embeds it, to its table. Its method is promoted to the codec, and
-// as it is not exported, only TableOf can call it.
+// Handle leads from a codec, which embeds it, to its table. Its method is promoted to the codec;
+// only TableOf can call it, since it is not exported.
 type Handle struct {
 	codec any
 	table any // a *Table of the codec's type of values
