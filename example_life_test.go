@@ -76,8 +76,7 @@ func ExampleCache_TTL() {
 	// nothing 0s false
 }
 
-// Sets reclaim the memory of expired entries as they need it. DeleteExpired is for an exact
-// count.
+// Sets reclaim the memory of expired entries as they need it. DeleteExpired makes the count exact.
 func ExampleCache_DeleteExpired() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -87,6 +86,42 @@ func ExampleCache_DeleteExpired() {
 
 	fmt.Println(cache.Len(), cache.DeleteExpired(), cache.Len())
 	// Output: 2 1 1
+}
+
+// OnRemove is called for an expired entry when its memory is needed. A goroutine that calls
+// DeleteExpired regularly makes that soon.
+func ExampleCache_DeleteExpired_onTime() {
+	expired := make(chan string, 1)
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 32 << 20,
+		OnRemove: func(gone ringcache.Removal) {
+			if gone.Reason == ringcache.RemovedExpired {
+				expired <- string(gone.Key)
+			}
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cache.Close()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		ticker := time.NewTicker(100 * time.Millisecond) // or a second
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				cache.DeleteExpired()
+			case <-stop:
+				return
+			}
+		}
+	}()
+
+	_ = cache.SetWithTTL([]byte("session"), nil, 200*time.Millisecond)
+	fmt.Println(<-expired, "has expired")
+	// Output: session has expired
 }
 
 // Of all the workers that see a job, only one does it.

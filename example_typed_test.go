@@ -35,6 +35,53 @@ func ExampleTyped() {
 	// "" false <nil>
 }
 
+// A struct becomes a key by its bytes: fields of fixed length one after another, so that no two
+// structs have the same.
+func ExampleKey_struct() {
+	type seat struct {
+		Flight uint32
+		Row    uint16
+		Letter byte
+	}
+	key := func(s seat) []byte {
+		k := binary.BigEndian.AppendUint32(make([]byte, 0, 7), s.Flight)
+		return append(binary.BigEndian.AppendUint16(k, s.Row), s.Letter)
+	}
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	passengers := ringcache.NewTyped[[]byte](cache, codec.String[string](),
+		ringcache.TypedOptions{Prefix: "seat:"})
+
+	_ = passengers.Set(key(seat{447, 12, 'A'}), "Ada")
+	fmt.Println(passengers.Get(key(seat{447, 12, 'A'})))
+	fmt.Println(passengers.Has(key(seat{447, 1, '2'})))
+	// Output:
+	// Ada true <nil>
+	// false
+}
+
+// Len and Reset of a view are loops over all keys of the cache. Those of a namespace are not.
+func ExampleTyped_Reset() {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	prices := ringcache.NewTyped[int](cache, codec.JSON[float64](),
+		ringcache.TypedOptions{Prefix: "price:"})
+	space := cache.Namespace("stock")
+	stock := ringcache.NewTyped[int](space, codec.JSON[int](), ringcache.TypedOptions{})
+	_ = prices.SetBatch([]int{7, 8}, []float64{1.5, 2})
+	_ = stock.SetBatch([]int{7, 8, 9}, []int{10, 20, 30})
+
+	fmt.Println(prices.Len(), stock.Len(), space.Len())
+	prices.Reset()
+	fmt.Println(prices.Len(), stock.Len(), space.Len())
+	space.Reset() // in constant time
+	fmt.Println(prices.Len(), stock.Len(), space.Len())
+	// Output:
+	// 2 3 3
+	// 0 3 3
+	// 0 0 0
+}
+
 // Code that reads through a cache can ignore the error of Get: a value that cannot be decoded is
 // computed and stored again, like a missing one.
 func ExampleTyped_readThrough() {

@@ -115,9 +115,9 @@ func (c *engine) left(expiry uint32, got outcome) time.Duration {
 
 // DeleteExpired removes all entries that have expired when it is called, negative ones included
 // ([Cache.GetOrLoad]), except those that [Options].StaleIfError keeps, and returns their number.
-// Call it only for exact counts: Sets reclaim the memory as they need it. It examines all records
-// of the buckets that may have expired entries, up to 1,024 at a time under a lock, and does not
-// allocate.
+// Call it for an exact count, or regularly so that [Options].OnRemove is called on time: Sets
+// reclaim the memory as they need it. It examines the buckets that may have expired entries, up to
+// 1,024 records at a time under a lock, and does not allocate.
 func (c *Cache) DeleteExpired() (n int) {
 	c.each(func(b *bucket) {
 		for first, done := true, false; !done; first = false {

@@ -23,8 +23,13 @@ import (
 // import.
 func importable(t *testing.T, fn func(dir string, file *ast.File)) {
 	t.Helper()
-	roots := []string{"adapters", "codec", "compat", "compress"}
-	for _, root := range roots {
+	walkFiles(t, []string{"adapters", "codec", "compat", "compress"}, fn)
+}
+
+// walkFiles is importable for some files, and the files of some folders.
+func walkFiles(t *testing.T, names []string, fn func(dir string, file *ast.File)) {
+	t.Helper()
+	for _, root := range names {
 		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -60,6 +65,40 @@ func TestNames_FoldersAreNamedLikeTheirPackages(t *testing.T) {
 		}
 	})
 	require.Greater(t, len(packages), 10, "they were found")
+}
+
+// A type of an internal package means nothing to a reader of the documentation.
+func TestNames_NoInternalTypesInTheDocumentation(t *testing.T) {
+	seen := 0
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	check := func(dir string, file *ast.File) {
+		internal := map[string]bool{}
+		for _, spec := range file.Imports {
+			if name, _ := strconv.Unquote(spec.Path.Value); strings.Contains(name, "/internal/") {
+				internal[path.Base(name)] = true
+			}
+		}
+		if !ast.FileExports(file) { // which leaves what is exported
+			return
+		}
+		for _, d := range file.Decls {
+			ast.Inspect(d, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.BlockStmt, *ast.ValueSpec: // a body, or an initial value
+					return false
+				case *ast.SelectorExpr:
+					seen++
+					pkg, ok := n.X.(*ast.Ident)
+					assert.False(t, ok && internal[pkg.Name], "%s shows a type of package %s", dir, n.X)
+				}
+				return true
+			})
+		}
+	}
+	walkFiles(t, files, check)
+	importable(t, check)
+	require.Greater(t, seen, 50, "types of other packages")
 }
 
 // prefixed matches a message that begins with the name of its package.

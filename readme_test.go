@@ -175,6 +175,24 @@ func goCommand(tool, dir string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
+// Each adapter is a module of its own, in the README's table of modules, and in the changelog.
+func TestReadme_ListsEachAdapter(t *testing.T) {
+	readme, changes := readText(t, "README.md"), readText(t, "CHANGELOG.md")
+	_, table, ok := strings.Cut(readme, "| adapter for | module |\n")
+	require.True(t, ok)
+	table, _, _ = strings.Cut(table, "\n\n")
+	dirs, err := filepath.Glob("adapters/ring*")
+	require.NoError(t, err)
+	require.Greater(t, len(dirs), 10)
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		assert.FileExists(t, filepath.Join(dir, "go.mod"))
+		assert.FileExists(t, filepath.Join(dir, "README.md"))
+		assert.Contains(t, table, "["+name+"](adapters/"+name+")")
+		assert.Contains(t, changes, "`"+name+"`")
+	}
+}
+
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
 // The README's two commands come first, and CI runs them verbatim.

@@ -31,9 +31,8 @@ type Key interface {
 }
 
 // Codec encodes and decodes values of type V for a [Typed] view. Package
-// [github.com/ringcache/ringcache/codec] has codecs for JSON, for types that encode themselves, for
-// strings and byte slices, and for a pair of functions; its Memo avoids decoding on frequent hits.
-// Both methods are called concurrently, and while no lock is held.
+// [github.com/ringcache/ringcache/codec] has codecs, among them Func, for two functions, and Memo,
+// which avoids decoding on frequent hits. The methods are called concurrently, under no lock.
 type Codec[V any] interface {
 	// Append appends the encoding of v to dst and returns the extended slice, like the built-in
 	// append. It must not keep dst. If it returns an error, nothing is stored.
@@ -55,8 +54,7 @@ type TypedOptions struct {
 
 // Typed is a view of a [Cache] with keys of type K and values of type V, which a [Codec] encodes.
 // It holds no entries itself: any number of views, and the cache's own methods, may use the same
-// cache. It keeps its cache reachable, and is safe for concurrent use if its codec is. No lock is
-// held while a codec runs.
+// cache. It keeps its cache reachable, and is safe for concurrent use if its codec is.
 //
 // Methods behave like the [Cache] methods of the same name. Those that store may also return
 // [ErrEncode], those that read [ErrDecode], each with the codec's own error. Calls do not allocate,
@@ -77,15 +75,15 @@ type Typed[K Key, V any] struct {
 //	users := ringcache.NewTyped[uint64](cache, codec.JSON[User](),
 //		ringcache.TypedOptions{Prefix: "user:"})
 //
-// Calls on a view count in the statistics of its cache, and the cache's Reset removes the entries
-// of the view. NewTyped panics if the cache or the codec is nil.
+// Calls on a view count in the statistics of its cache. NewTyped panics if the cache or the codec
+// is nil.
 func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, V] {
 	if c == nil || codec == nil {
 		panic("ringcache: make typed view: cache or codec is nil")
 	}
-	t := &Typed[K, V]{cache: c, prefix: o.Prefix, codec: codec, kind: reflect.TypeFor[K]().Kind()}
-	if m, ok := codec.(interface{ Values(any) *memo.Table[V] }); ok {
-		t.memo = m.Values(codec)
+	t := &Typed[K, V]{
+		cache: c, prefix: o.Prefix, codec: codec, memo: memo.TableOf[V](codec),
+		kind: reflect.TypeFor[K]().Kind(),
 	}
 	t.entries.New = func() any { return new(Entry[V]) }
 	return t
@@ -99,8 +97,7 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	return v, ok, err
 }
 
-// Peek is [Typed.Get] that counts neither in [Stats] nor for the eviction policy, like
-// [Cache.Peek].
+// Peek is [Typed.Get] that counts neither in [Stats] nor for the eviction policy.
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("peek", key, withValue)
 	return v, ok, err
@@ -150,8 +147,7 @@ func (t *Typed[K, V]) Has(key K) bool {
 	return t.cache.Has(t.key(room[:0], key))
 }
 
-// TTL returns the remaining time to live of key's entry, and whether key is present, like
-// [Cache.TTL].
+// TTL returns the remaining time to live of key, and whether it is present.
 func (t *Typed[K, V]) TTL(key K) (time.Duration, bool) {
 	var room [stackKey]byte
 	return t.cache.TTL(t.key(room[:0], key))
@@ -309,17 +305,31 @@ func (t *Typed[K, V]) Keys() iter.Seq[K] {
 	}
 }
 
+// Len counts the entries of the view, in a loop like [Typed.Keys].
+func (t *Typed[K, V]) Len() (n int) {
+	for range t.Keys() {
+		n++
+	}
+	return n
+}
+
 // loop calls fn with the entries of the view, until fn returns false.
 func (t *Typed[K, V]) loop(mode lookupMode, fn func(key K, data []byte) bool) {
 	var key K
 	ours := func(raw []byte) (ok bool) {
-		rest, ok := bytes.CutPrefix(raw, []byte(t.prefix))
-		if ok {
-			key, ok = t.parseKey(rest)
-		}
+		key, ok = t.keyIn(raw)
 		return ok
 	}
 	t.cache.loop(ours, mode, func(_, data []byte) bool { return fn(key, data) })
+}
+
+// keyIn returns the key whose bytes in the cache are raw, and whether it is one of the view's.
+func (t *Typed[K, V]) keyIn(raw []byte) (key K, ok bool) {
+	rest, ok := bytes.CutPrefix(raw, []byte(t.prefix))
+	if !ok {
+		return key, false
+	}
+	return t.parseKey(rest)
 }
 
 // hashed returns the engine's key for key, which may be built in room, and its hash.

@@ -101,8 +101,8 @@ func (t *Typed[K, V]) Del(key K) bool {
 	return t.cache.Del(t.key(room[:0], key))
 }
 
-// GetAndDel removes key, and returns its value and whether it was present. If the value cannot be
-// decoded, key is removed nevertheless, ok is false, and the error is [ErrDecode].
+// GetAndDel removes key, and returns its value and whether it was present. After [ErrDecode], key
+// is removed too, and ok is false.
 func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	var room [stackKey]byte
 	s := scratch.Get()
@@ -111,6 +111,23 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 		v, err = t.decode("get and delete", key, s.Bytes)
 	}
 	return v, ok && err == nil, err
+}
+
+// Reset removes the entries of the view, in a loop over all keys of the cache; concurrent loads
+// store nothing. For a Reset in constant time, make the view of a namespace, and reset that.
+func (t *Typed[K, V]) Reset() {
+	c := t.cache
+	c.each(func(b *bucket) { b.look(func(*store.Store) { b.calls.InvalidateAll() }) })
+	start := len(c.start(nil))
+	c.walk(func(raw []byte) bool { // with negative entries
+		if _, ok := t.keyIn(raw[start:]); ok {
+			var w write
+			w.Key, w.Hash, w.Kind = raw, c.shared.HashOf(raw, c.kind()), c.kind()
+			w.del, w.uncounted, w.Reason = true, true, store.Deleted
+			_, _ = c.remove(&w, nil)
+		}
+		return true
+	})
 }
 
 // Touch sets the TTL of key's entry, starting now, and reports whether key was present, like
@@ -176,7 +193,7 @@ func (t *Typed[K, V]) SetBatch(keys []K, vals []V) error {
 	return t.setBatch(keys, vals, byOptions)
 }
 
-// SetBatchWithTTL is [Typed.SetBatch] with the TTL of [Cache.SetWithTTL] for all entries.
+// SetBatchWithTTL is [Typed.SetBatch] with the TTL of [Cache.SetWithTTL].
 func (t *Typed[K, V]) SetBatchWithTTL(keys []K, vals []V, ttl time.Duration) error {
 	return t.setBatch(keys, vals, withTTL(ttl))
 }

@@ -163,7 +163,6 @@ func TestMemo_StaysWithinItsBounds(t *testing.T) {
 		"few bytes": {1000, 3000}, "fewer bytes": {1000, 1000}, "both": {100, 10_000},
 	} {
 		memo := codec.Memo(codec.String[string](), test.entries, test.bytes)
-		mostEntries := uint64(test.entries+15) / 16 * 16
 		rnd := rand.New(rand.NewPCG(1, 2))
 		var most codec.MemoStats
 		for range 20_000 {
@@ -173,9 +172,9 @@ func TestMemo_StaysWithinItsBounds(t *testing.T) {
 			most.Entries = max(most.Entries, stats.Entries)
 			most.Bytes = max(most.Bytes, stats.Bytes)
 		}
-		require.LessOrEqual(t, most.Entries, mostEntries, name)
+		require.LessOrEqual(t, most.Entries, uint64(test.entries), name)
 		require.LessOrEqual(t, most.Bytes, uint64(test.bytes), name)
-		full := most.Entries == mostEntries || most.Bytes > uint64(test.bytes)*9/10
+		full := most.Entries == uint64(test.entries) || most.Bytes > uint64(test.bytes)*9/10
 		require.True(t, full, "%s: it does not waste its room: %+v", name, most)
 	}
 }
@@ -206,6 +205,46 @@ func TestMemo_KeepsWhatIsReadOften(t *testing.T) {
 		}
 		often := decoded - 50_000
 		require.Less(t, often, 1000, "%s: decoded again, of 50,000 reads", name)
+	}
+}
+
+// A memo of n entries serves n values that are read over and over, and then n others.
+func TestMemo_FindsAsManyValuesAsItHasEntries(t *testing.T) {
+	const n = 3000
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for name, next := range map[string]func(i int) int{
+		"in turn": func(i int) int { return i % n }, "at random": func(int) int { return rnd.IntN(n) },
+	} {
+		decoded := 0
+		memo := codec.Memo(counted(&decoded), n, 1<<20)
+		for set := range 3 {
+			read := func(times int) {
+				for i := range times * n {
+					mustDecode(t, memo, fmt.Sprintf("set %d: %d", set, next(i)))
+				}
+			}
+			read(20)
+			decoded = 0
+			read(10)
+			require.Less(t, decoded, 10*n/100, "%s, set %d: one of 100", name, set)
+		}
+		require.LessOrEqual(t, memo.Stats().Entries, uint64(n), name)
+	}
+}
+
+// Loops that are longer than the memo still find part of it.
+func TestMemo_LongLoopsFindSomething(t *testing.T) {
+	const n = 3000
+	for length, most := range map[int]float64{n * 5 / 4: 0.4, 2 * n: 0.65} {
+		decoded := 0
+		memo := codec.Memo(counted(&decoded), n, 1<<20)
+		for i := range 30 * length {
+			if i == 20*length {
+				decoded = 0
+			}
+			mustDecode(t, memo, fmt.Sprint("value ", i%length))
+		}
+		require.Less(t, float64(decoded)/float64(10*length), most, "%d values", length)
 	}
 }
 

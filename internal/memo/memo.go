@@ -14,35 +14,38 @@ import (
 )
 
 const (
-	ways      = 16 // entries in a set
-	mostReads = 3  // hits that an entry counts
-	agesOneIn = 4  // one in so many replacements takes a read from each entry of a set
-	sizeShift = 4  // log2 of the part of maxBytes that one value may have
-	mostSwept = 16 // sets that one value may sweep for its bytes
+	ways       = 12   // entries in a set
+	ghosts     = 4    // of a set: with more, loops that exceed the table replace each other
+	spare      = 2    // slots for each of maxEntries, so that hardly any set overflows before
+	mostReads  = 3    // hits that an entry counts
+	sizeShift  = 4    // log2 of the part of maxBytes that one value may have
+	mostPassed = 1024 // slots that are passed for one value
 )
 
 // Table remembers the values that a codec has decoded. All methods are safe for concurrent use.
 //
-// Entries are kept in sets of 16, and a value's hash determines its set. Lookups read the sets
-// without a lock. Only the holder of mu replaces entries, which are immutable except for reads.
+// Entries are kept in sets of 12, and a value's hash determines its set. Lookups read the sets
+// without a lock. Only the holder of mu replaces entries, which are immutable except for reads. It
+// evicts as CLOCK does: a hand passes the slots in turn.
 type Table[V any] struct {
-	decode   func(data []byte) (V, error)
-	hash     func(data []byte) uint64
-	sets     []set[V]
-	places   [][2]atomic.Pointer[place[V]]
-	maxBytes int64
-	lookups  stripe.Counters
+	decode     func(data []byte) (V, error)
+	hash       func(data []byte) uint64
+	sets       []set[V]
+	places     [][2]atomic.Pointer[place[V]]
+	maxEntries int64
+	maxBytes   int64
+	lookups    stripe.Counters
 
 	mu      sync.Mutex
-	hand    int          // the next set to sweep
-	entries atomic.Int64 // written under mu, as is bytes
+	hand    int          // the next slot to pass
+	entries atomic.Int64 // at most maxEntries; written under mu, as is bytes
 	bytes   atomic.Int64 // at most maxBytes
 }
 
 // set is the entries and the ghosts of the encodings with some hashes.
 type set[V any] struct {
-	tags   [ways]atomic.Uint32 // 32 bits of the hash of the entry in each slot
-	ghosts [ways]atomic.Uint32 // tags of values that were decoded and not remembered
+	tags   [ways]atomic.Uint32   // 32 bits of the hash of the entry in each slot
+	ghosts [ghosts]atomic.Uint32 // tags of values that were decoded and not remembered
 	slots  [ways]atomic.Pointer[Entry[V]]
 }
 
@@ -55,16 +58,16 @@ type Entry[V any] struct {
 	place   atomic.Pointer[place[V]]
 }
 
-// New returns a table for the values of decode, which holds at most maxEntries of them, rounded up
-// to a multiple of 16, whose encodings have at most maxBytes in total.
+// New returns a table for the values of decode, which holds at most maxEntries of them, whose
+// encodings have at most maxBytes in total.
 func New[V any](decode func(data []byte) (V, error), maxEntries, maxBytes int) *Table[V] {
-	sets := (maxEntries-1)/ways + 1
 	return &Table[V]{
-		decode:   decode,
-		hash:     xxhash.Sum64,
-		sets:     make([]set[V], sets),
-		places:   make([][2]atomic.Pointer[place[V]], pairsPerEntry*ways*sets),
-		maxBytes: int64(maxBytes),
+		decode:     decode,
+		hash:       xxhash.Sum64,
+		sets:       make([]set[V], (maxEntries-1)/(ways/spare)+1),
+		places:     make([][2]atomic.Pointer[place[V]], pairsPerEntry*maxEntries),
+		maxEntries: int64(maxEntries),
+		maxBytes:   int64(maxBytes),
 	}
 }
 
@@ -140,19 +143,15 @@ func (t *Table[V]) admits(s *set[V], tag uint32, size int) bool {
 	if int64(size) > t.maxBytes>>sizeShift {
 		return false
 	}
-	if t.bytes.Load()+int64(size) <= t.maxBytes {
-		for i := range s.slots {
-			if s.slots[i].Load() == nil {
-				return true
-			}
-		}
+	if _, free := s.free(); free && t.hasRoom(int64(size)) {
+		return true
 	}
 	for i := range s.ghosts {
 		if s.ghosts[i].Load() == tag {
 			return true
 		}
 	}
-	s.ghosts[rand.IntN(ways)].Store(tag) // at random: in order, some loops would always miss
+	s.ghosts[rand.IntN(ghosts)].Store(tag) // at random: in order, some loops would always miss
 	return false
 }
 
@@ -163,67 +162,75 @@ func (t *Table[V]) remember(s *set[V], tag uint32, e *Entry[V]) {
 		return
 	}
 	defer t.mu.Unlock()
-	size := int64(len(e.encoded))
-	for swept := 0; t.bytes.Load()+size > t.maxBytes; swept++ {
-		if swept == mostSwept {
+	if s.has(e.encoded) {
+		return // another goroutine decoded it too
+	}
+	for passed := 0; !t.hasRoom(int64(len(e.encoded))); passed++ {
+		if passed == mostPassed {
 			return
 		}
-		t.sweep()
+		t.pass(&t.sets[t.hand/ways], t.hand%ways)
+		t.hand = (t.hand + 1) % (ways * len(t.sets))
 	}
-	if i, ok := s.place(e.encoded); ok {
+	if i, ok := t.slot(s); ok {
 		t.put(s, i, e)
 		s.tags[i].Store(tag)
 	}
 }
 
-// sweep evicts the entries of the next set that were not read since its last sweep.
-func (t *Table[V]) sweep() {
-	s := &t.sets[t.hand]
-	t.hand = (t.hand + 1) % len(t.sets)
+// hasRoom reports whether a value of that size can be added without evicting another.
+func (t *Table[V]) hasRoom(size int64) bool {
+	return t.entries.Load() < t.maxEntries && t.bytes.Load()+size <= t.maxBytes
+}
+
+// has reports whether the set has the entry of an encoding.
+func (s *set[V]) has(encoded string) bool {
 	for i := range s.slots {
-		switch e := s.slots[i].Load(); {
-		case e == nil:
-		case e.reads.Load() == 0:
-			t.put(s, i, nil)
-		default:
-			e.age(1)
+		if e := s.slots[i].Load(); e != nil && e.encoded == encoded {
+			return true
 		}
 	}
+	return false
 }
 
-// place returns an empty slot, or else that of the entry with the fewest reads, and whether encoded
-// is missing from the set. The other entries lose as many reads, and at least one: otherwise
-// entries that are no longer read would stay, and new ones would only replace each other.
-func (s *set[V]) place(encoded string) (slot int, missing bool) {
-	const empty = -1
-	least, first := mostReads+1, rand.IntN(ways) // no slot is always the first of equals
-	for n := range s.slots {
-		i, reads := (first+n)%ways, empty
-		if e := s.slots[i].Load(); e != nil {
-			if e.encoded == encoded {
-				return 0, false
-			}
-			reads = int(e.reads.Load())
-		}
-		if reads < least {
-			slot, least = i, reads
+// free returns an empty slot, if there is one.
+func (s *set[V]) free() (slot int, ok bool) {
+	for i := range s.slots {
+		if s.slots[i].Load() == nil {
+			return i, true
 		}
 	}
-	if least == 0 && rand.IntN(agesOneIn) == 0 {
-		least = 1
-	}
-	if least > 0 {
-		for i := range s.slots {
-			s.slots[i].Load().age(uint32(least))
-		}
-	}
-	return slot, true
+	return 0, false
 }
 
-// age takes reads from an entry.
-func (e *Entry[V]) age(by uint32) {
-	reads := e.reads.Load()
-	e.reads.Store(reads - min(reads, by))
+// slot returns an empty slot of s. If there is none, it passes the slots of s, from a random one
+// on, until one is. It fails if all entries are read again meanwhile.
+func (t *Table[V]) slot(s *set[V]) (slot int, ok bool) {
+	if slot, ok = s.free(); ok {
+		return slot, true
+	}
+	first := rand.IntN(ways)
+	for n := range (mostReads + 1) * ways {
+		if slot = (first + n) % ways; t.pass(s, slot) {
+			return slot, true
+		}
+	}
+	return 0, false
+}
+
+// pass takes a read from the entry of a slot, or evicts it if it has none left. It reports whether
+// the slot is empty then.
+func (t *Table[V]) pass(s *set[V], slot int) bool {
+	e := s.slots[slot].Load()
+	if e == nil {
+		return true
+	}
+	if reads := e.reads.Load(); reads > 0 {
+		e.reads.Store(reads - 1)
+		return false
+	}
+	t.put(s, slot, nil)
+	return true
 }
 
 // put replaces the entry of a slot; nil empties it.

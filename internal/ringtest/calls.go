@@ -159,6 +159,8 @@ func storeCalls(
 			for range of(c).Keys() {
 			}
 		},
+		"Len":   func(c *ringcache.Cache, _, _ []byte) { of(c).Len() },
+		"Reset": func(c *ringcache.Cache, _, _ []byte) { of(c).Reset() },
 	}
 }
 

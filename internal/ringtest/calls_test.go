@@ -46,8 +46,6 @@ func TestViews_HaveTheMethodsOfCache(t *testing.T) {
 		"Save": ofAll, "SaveToFile": ofAll, "DropNamespace": ofAll,
 		"UpdateStats": ofAll, "WriteSnapshot": ofAll, "Namespace": ofAll,
 		"Namespaces": ofAll, "Options": ofAll,
-		"Len":   "to count the entries of a view, a loop goes over all",
-		"Reset": "a view holds no entries itself",
 	}
 	onlyBytes := map[string]string{
 		"HasGet": "Get tells a miss from a value",

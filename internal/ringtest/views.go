@@ -36,6 +36,8 @@ type Calls interface {
 	) ([]byte, int, error)
 	All() iter.Seq2[[]byte, []byte]
 	Keys() iter.Seq[[]byte]
+	Len() int
+	Reset()
 }
 
 // Replace returns a function for Update that replaces a value by what fn makes of it, or removes

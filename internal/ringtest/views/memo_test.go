@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/codec"
+	memotable "github.com/ringcache/ringcache/internal/memo"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -24,7 +25,7 @@ import (
 func countedMemo(entries int) (memo *codec.Memoized[string], recalled func() int) {
 	memo = codec.Memo(codec.String[string](), entries, 1<<20)
 	var hashed atomic.Int64 // also by calls that bind
-	memo.Values(memo).SetHash(func(data []byte) uint64 {
+	memotable.TableOf[string](memo).SetHash(func(data []byte) uint64 {
 		hashed.Add(1)
 		return xxhash.Sum64(data)
 	})

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -255,6 +256,65 @@ func TestTyped_Prefixes(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, float64(i), p.X)
 	}
+}
+
+func TestTyped_LenAndReset(t *testing.T) {
+	var gone []string
+	g := ringtest.Tiny(4, 4096, 100)
+	g.OnRemove = func(r ringcache.Removal) { gone = append(gone, string(r.Key)+" "+r.Reason.String()) }
+	whole := ringtest.MustCache(t, g)
+	for _, c := range []*ringcache.Cache{whole, whole.Namespace("n")} {
+		points := ringcache.NewTyped[uint32](c, pointCodec(), ringcache.TypedOptions{Prefix: "p:"})
+		words := texts[string](c, "w:")
+		for i := range uint32(100) {
+			require.NoError(t, points.Set(i, point{X: 1}))
+			require.NoError(t, words.Set(fmt.Sprint(i), "word"))
+		}
+		require.NoError(t, words.Set("long", strings.Repeat("l", 5000))) // in a large bucket
+		require.NoError(t, c.Set([]byte("p:other length"), nil))
+		require.Equal(t, 100, points.Len())
+		require.Equal(t, 101, words.Len())
+
+		gone = nil
+		words.Reset()
+		require.Zero(t, words.Len())
+		require.False(t, words.Has("7"))
+		require.Equal(t, 100, points.Len())
+		require.Len(t, gone, 101)
+		require.Contains(t, gone, "w:long deleted")
+		points.Reset()
+		require.Equal(t, 1, c.Len(), "what is no key of a view stays")
+		require.Zero(t, c.Stats().DelCalls)
+	}
+	require.NoError(t, ringtest.Validate(whole))
+}
+
+// As after Cache.Reset, the absence of a key is forgotten, and a load that began earlier stores
+// nothing.
+func TestTyped_ResetForgetsLoads(t *testing.T) {
+	c := ringtest.Small(t)
+	view := texts[string](c, "v:")
+	loads := 0
+	absent := func(context.Context, string) (string, time.Duration, error) {
+		loads++
+		return "", time.Hour, ringcache.ErrAbsent
+	}
+	for range 2 {
+		_, err := view.GetOrLoad(t.Context(), "absent", absent)
+		require.ErrorIs(t, err, ringcache.ErrAbsent)
+	}
+	require.Equal(t, 1, loads)
+	v, err := view.GetOrLoad(t.Context(), "k",
+		func(context.Context, string) (string, time.Duration, error) {
+			view.Reset()
+			return "old", 0, nil
+		})
+	require.NoError(t, err)
+	require.Equal(t, "old", v)
+	require.False(t, view.Has("k"))
+	_, err = view.GetOrLoad(t.Context(), "absent", absent)
+	require.ErrorIs(t, err, ringcache.ErrAbsent)
+	require.Equal(t, 2, loads)
 }
 
 // Values are decoded while nothing is locked: a codec that writes to the very same key

@@ -1,8 +1,8 @@
-// Protobuf stores protocol buffer messages in a cache through a typed view with
-// a short codec (codec.go), reads them back and prints them. The messages are
-// well-known types, so nothing is generated; your own types work the same way.
+// Codecs stores protocol buffer messages, and a struct as MessagePack, in a cache through typed
+// views with short codecs (codec.go), reads them back and prints them. The messages are well-known
+// types, so nothing is generated; your own types work the same way.
 //
-//	go run -C examples/protobuf .
+//	go run -C examples/codecs .
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -20,7 +21,7 @@ import (
 
 func main() {
 	if err := run(os.Stdout); err != nil {
-		fmt.Fprintf(os.Stderr, "protobuf: %v\n", err)
+		fmt.Fprintf(os.Stderr, "codecs: %v\n", err)
 		os.Exit(1)
 	}
 }
@@ -31,9 +32,9 @@ func run(out io.Writer) error {
 	defer cache.Close()
 
 	// Two types share the cache, each under its own prefix.
-	users := ringcache.NewTyped[string](cache, Codec[structpb.Struct](),
+	users := ringcache.NewTyped[string](cache, Protobuf[structpb.Struct](),
 		ringcache.TypedOptions{Prefix: "user:"})
-	visits := ringcache.NewTyped[uint64](cache, Codec[wrapperspb.Int64Value](),
+	visits := ringcache.NewTyped[uint64](cache, Protobuf[wrapperspb.Int64Value](),
 		ringcache.TypedOptions{Prefix: "visits:"})
 
 	ada, err := structpb.NewStruct(map[string]any{"name": "Ada", "born": 1815})
@@ -62,6 +63,27 @@ func run(out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read a message: %w", err)
 	}
-	_, err = fmt.Fprintf(out, "nobody: %v, %d fields\n", ok, len(nobody.GetFields()))
+	fmt.Fprintf(out, "nobody: %v, %d fields\n", ok, len(nobody.GetFields()))
+	return orders(out, cache)
+}
+
+// order is stored as MessagePack.
+type order struct {
+	Item  string
+	Price float64
+	Due   time.Time
+}
+
+func orders(out io.Writer, cache *ringcache.Cache) error {
+	view := ringcache.NewTyped[uint64](cache, Msgpack[order](),
+		ringcache.TypedOptions{Prefix: "order:"})
+	if err := view.Set(17, order{"lamp", 19.5, time.Unix(1e9, 0)}); err != nil {
+		return fmt.Errorf("store an order: %w", err)
+	}
+	o, ok, err := view.Get(17)
+	if err != nil {
+		return fmt.Errorf("read an order: %w", err)
+	}
+	_, err = fmt.Fprintln(out, "order:", o.Item, o.Price, o.Due.UTC().Format(time.DateOnly), ok)
 	return err
 }

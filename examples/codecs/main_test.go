@@ -24,7 +24,8 @@ func TestRun(t *testing.T) {
 	if err := run(&out); err != nil {
 		t.Fatal(err)
 	}
-	const want = "Ada, born 1815, has come 42 times\nthe same message: true\nnobody: false, 0 fields\n"
+	const want = "Ada, born 1815, has come 42 times\nthe same message: true\n" +
+		"nobody: false, 0 fields\norder: lamp 19.5 2001-09-09 true\n"
 	if out.String() != want {
 		t.Errorf("run prints\n%s\nwant\n%s", out.String(), want)
 	}
@@ -35,7 +36,8 @@ func TestMessagesComeBack(t *testing.T) {
 	for i := range 1000 {
 		list = append(list, i)
 	}
-	view := ringcache.NewTyped[string](newCache(t), Codec[structpb.Value](), ringcache.TypedOptions{})
+	view := ringcache.NewTyped[string](newCache(t), Protobuf[structpb.Value](),
+		ringcache.TypedOptions{})
 	for name, v := range map[string]any{
 		"null":   nil,
 		"bool":   true,
@@ -59,7 +61,7 @@ func TestMessagesComeBack(t *testing.T) {
 
 // A message must not share memory with the cache.
 func TestMessagesAreCopies(t *testing.T) {
-	view := ringcache.NewTyped[int](newCache(t), Codec[wrapperspb.BytesValue](),
+	view := ringcache.NewTyped[int](newCache(t), Protobuf[wrapperspb.BytesValue](),
 		ringcache.TypedOptions{})
 	for _, n := range []int{10, 5000} {
 		message := func(b string) *wrapperspb.BytesValue {
@@ -83,7 +85,7 @@ func TestMessagesAreCopies(t *testing.T) {
 
 func TestNilAndOtherBytes(t *testing.T) {
 	cache := newCache(t)
-	view := ringcache.NewTyped[string](cache, Codec[wrapperspb.StringValue](),
+	view := ringcache.NewTyped[string](cache, Protobuf[wrapperspb.StringValue](),
 		ringcache.TypedOptions{})
 
 	if err := view.Set("nil", nil); err != nil {
@@ -105,5 +107,30 @@ func TestNilAndOtherBytes(t *testing.T) {
 	}
 	if err := view.Set("invalid", wrapperspb.String("\xff")); !errors.Is(err, ringcache.ErrEncode) {
 		t.Errorf("Set of a string that is not UTF-8: error %v, want ErrEncode", err)
+	}
+}
+
+// What is no MessagePack of the type is an error, and values share no memory with the cache.
+func TestMsgpack(t *testing.T) {
+	cache := newCache(t)
+	view := ringcache.NewTyped[string](cache, Msgpack[map[string][]byte](), ringcache.TypedOptions{})
+	var read [2]map[string][]byte
+	for i, text := range []string{"one", "two"} {
+		if err := view.Set("k", map[string][]byte{"a": []byte(text)}); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if read[i], _, err = view.Get("k"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(read[0]["a"]) != "one" || string(read[1]["a"]) != "two" {
+		t.Errorf("read %q", read)
+	}
+	if err := cache.Set([]byte("other"), []byte("\xff\xff")); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok, err := view.Get("other"); v != nil || ok || !errors.Is(err, ringcache.ErrDecode) {
+		t.Errorf("other bytes came back as %v, %v, %v", v, ok, err)
 	}
 }
