@@ -14,6 +14,7 @@ import (
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
+	"github.com/ringcache/ringcache/internal/torn"
 )
 
 // How a cache loads missing values, once for any number of concurrent callers.
@@ -85,6 +86,9 @@ func (c *Cache) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
 	mustBeFunc("GetOrLoad", load != nil)
+	if torn.Overlaps(dst, k) {
+		k = bytes.Clone(k) // it is needed after the value was appended
+	}
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)
 	out, got := c.getAhead(dst, k, h)
@@ -298,7 +302,7 @@ func (c *engine) waitLocked(b *bucket, g *loadGroup, w *wanted) *loadCall {
 // await waits for a load that the caller has joined, and returns the error of the caller's context
 // if that ends first.
 func (c *engine) await(g *loadGroup, f *loadCall) error {
-	defer g.within.Awaited(f.Group)
+	defer g.within.Awaited(f.Group, g.usersKey(f))
 	select {
 	case <-f.Done:
 	case <-g.caller.Done():

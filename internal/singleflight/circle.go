@@ -27,21 +27,27 @@ func (g *Group) Await(on *Group, key []byte) (circle [][]byte) {
 		return circle
 	}
 	if g.awaits == nil {
-		g.awaits = make(map[*Group][][]byte)
+		g.awaits = make(map[*Group]map[string]int)
 	}
-	g.awaits[on] = append(g.awaits[on], key)
+	if g.awaits[on] == nil {
+		g.awaits[on] = make(map[string]int)
+	}
+	g.awaits[on][string(key)]++
 	return nil
 }
 
 // Awaited records the end of a wait that Await has recorded.
-func (g *Group) Awaited(on *Group) {
+func (g *Group) Awaited(on *Group, key []byte) {
 	if g == nil {
 		return
 	}
 	circles.Lock()
 	defer circles.Unlock()
 	keys := g.awaits[on]
-	if g.awaits[on] = keys[:len(keys)-1]; len(keys) == 1 {
+	if keys[string(key)]--; keys[string(key)] == 0 {
+		delete(keys, string(key))
+	}
+	if len(keys) == 0 {
 		delete(g.awaits, on)
 	}
 }
@@ -57,8 +63,11 @@ func (g *Group) pathLocked(to *Group, keys [][]byte, seen map[*Group]bool) [][]b
 	}
 	seen[g] = true
 	for on, by := range g.awaits {
-		if all := on.pathLocked(to, append(keys, by[0]), seen); all != nil {
-			return all
+		for key := range by { // one of them is enough
+			if all := on.pathLocked(to, append(keys, []byte(key)), seen); all != nil {
+				return all
+			}
+			break
 		}
 	}
 	return nil

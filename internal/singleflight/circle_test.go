@@ -26,15 +26,18 @@ func TestGroup_AwaitRefusesCircles(t *testing.T) {
 	require.Empty(t, circleOf(c, d, "d"), "nothing of it was noted")
 	require.NotEmpty(t, circleOf(d, a, "a"), "there are three ways")
 
+	require.Empty(t, circleOf(a, b, "b"))
 	require.Empty(t, circleOf(a, b, "b again"))
-	a.Awaited(b)
-	require.Equal(t, "a b c ", circleOf(c, a, "a"), "it waits once more")
-	a.Awaited(b)
+	a.Awaited(b, []byte("b"))
+	require.Contains(t, []string{"a b c ", "a b again c "}, circleOf(c, a, "a"))
+	a.Awaited(b, []byte("b"))
+	require.Equal(t, "a b again c ", circleOf(c, a, "a"), "a key that it still waits for")
+	a.Awaited(b, []byte("b again"))
 	require.Empty(t, circleOf(c, a, "a"))
 	require.NotEmpty(t, circleOf(a, b, "b"))
 
 	require.Empty(t, circleOf(nil, a, "a"), "nobody waits for a caller from outside")
-	(*Group)(nil).Awaited(a)
+	(*Group)(nil).Awaited(a, nil)
 }
 
 func TestPauses(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 type Group struct {
 	wanted atomic.Int64 // unreleased calls, plus 1 while calls may still be added
 	cancel context.CancelFunc
-	awaits map[*Group][][]byte // keys of the calls that its function waits for; guarded by circles
+	awaits map[*Group]map[string]int // waits of its function, by key; guarded by circles
 }
 
 // NewGroup returns a group to which calls may be added until its creator calls Release.

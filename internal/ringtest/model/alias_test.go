@@ -48,6 +48,26 @@ func TestAlias_GetOrLoadOfAnExpiredEntryLoadsTheKey(t *testing.T) {
 	require.Equal(t, "of key", string(c.Get(nil, []byte("key"))))
 }
 
+// A refresh of an entry that is due is listed under its key, and loads that key.
+func TestAlias_GetOrLoadOfADueEntryLoadsTheKey(t *testing.T) {
+	g := ringtest.Default(ringtest.MinBytes)
+	g.RefreshAhead = 2 * time.Hour
+	c := ringtest.MustCache(t, g)
+	require.NoError(t, c.SetWithTTL([]byte("key"), []byte("value"), time.Hour))
+	dst, k := aliased()
+	loaded := make(chan string, 1)
+	out, err := c.GetOrLoad(context.Background(), dst, k,
+		func(_ context.Context, k []byte) ([]byte, time.Duration, error) {
+			loaded <- string(k)
+			return []byte("fresh"), 0, nil
+		})
+	require.NoError(t, err)
+	require.Equal(t, "value", string(out))
+	require.Equal(t, "key", <-loaded)
+	ringtest.AwaitWaiting(t, c, []byte("key"), -1)
+	require.Equal(t, "fresh", string(c.Get(nil, []byte("key"))))
+}
+
 // Keys before, in and behind dst, touching it or not.
 func TestAlias_OverlapsIsExact(t *testing.T) {
 	buf := make([]byte, 64)
