@@ -283,5 +283,5 @@ func TestReadme_LinksLead(t *testing.T) {
 
 func TestReadme_IsShort(t *testing.T) {
 	lines := strings.Count(readText(t, "README.md"), "\n")
-	require.LessOrEqual(t, lines, 200)
+	require.LessOrEqual(t, lines, 150)
 }
