@@ -175,12 +175,9 @@ func goCommand(tool, dir string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// Each adapter is a module of its own, in the README's table of modules, and in the changelog.
+// Each adapter is a module of its own, named in the README and the changelog.
 func TestReadme_ListsEachAdapter(t *testing.T) {
 	readme, changes := readText(t, "README.md"), readText(t, "CHANGELOG.md")
-	_, table, ok := strings.Cut(readme, "| adapter for | module |\n")
-	require.True(t, ok)
-	table, _, _ = strings.Cut(table, "\n\n")
 	dirs, err := filepath.Glob("adapters/ring*")
 	require.NoError(t, err)
 	require.Greater(t, len(dirs), 10)
@@ -188,7 +185,7 @@ func TestReadme_ListsEachAdapter(t *testing.T) {
 		name := filepath.Base(dir)
 		assert.FileExists(t, filepath.Join(dir, "go.mod"))
 		assert.FileExists(t, filepath.Join(dir, "README.md"))
-		assert.Contains(t, table, "["+name+"](adapters/"+name+")")
+		assert.Contains(t, readme, "](adapters/"+name+")")
 		assert.Contains(t, changes, "`"+name+"`")
 	}
 }
@@ -301,5 +298,5 @@ func TestReadme_LinksLead(t *testing.T) {
 
 func TestReadme_IsShort(t *testing.T) {
 	lines := strings.Count(readText(t, "README.md"), "\n")
-	require.LessOrEqual(t, lines, 200)
+	require.LessOrEqual(t, lines, 150)
 }

@@ -16,8 +16,27 @@ import (
 // Series are the figures of one store.
 type Series struct {
 	Name   string
-	Values []float64 // NaN for none
+	Values []Value
 }
+
+// Value is a figure, and the range of the rounds that it is the median of.
+type Value struct{ Median, Min, Max float64 }
+
+// None is the value of a store that has no figure.
+var None = Value{math.NaN(), math.NaN(), math.NaN()}
+
+// Single returns a figure without a range.
+func Single(v float64) Value { return Value{v, v, v} }
+
+func (v Value) isNone() bool { return math.IsNaN(v.Median) }
+
+// Scale says which length a bar has.
+type Scale int
+
+const (
+	Linear Scale = iota
+	Log          // from a tenth of the least figure
+)
 
 // ours reports whether a store is the one that charts are about.
 func ours(name string) bool { return strings.HasPrefix(name, "ringcache") }
@@ -78,16 +97,12 @@ const (
 )
 
 // Bars draws for each of groups a bar for each of series, sorted, the best one on top, with its
-// figure. more says that the best is the most; without it, the least.
-func Bars(file, title, unit string, more bool, groups []string, series []Series) error {
-	most := 0.0
-	for _, s := range series {
-		for _, v := range s.Values {
-			if !math.IsNaN(v) {
-				most = max(most, v)
-			}
-		}
-	}
+// figure and a line from the least to the greatest of its rounds. more says that the best is the
+// most; without it, the least.
+func Bars(
+	file, title, unit string, scale Scale, more bool, groups []string, series []Series,
+) error {
+	a := newAxis(scale, series)
 	d := begin(title, unit)
 	for i, group := range groups {
 		if group != "" {
@@ -95,22 +110,56 @@ func Bars(file, title, unit string, more bool, groups []string, series []Series)
 			d.y += line
 		}
 		for _, b := range sorted(series, i, more) {
-			d.bar(b, most)
+			d.bar(b, a)
 		}
 		d.y += line / 2
 	}
 	return d.save(file)
 }
 
+// axis maps figures to lengths.
+type axis struct {
+	scale       Scale
+	least, most float64
+}
+
+func newAxis(scale Scale, series []Series) axis {
+	a := axis{scale: scale, least: math.Inf(1)}
+	for _, s := range series {
+		for _, v := range s.Values {
+			if !v.isNone() {
+				a.most = max(a.most, v.Max)
+			}
+			if v.Min > 0 {
+				a.least = min(a.least, v.Min)
+			}
+		}
+	}
+	return a
+}
+
+// x is where a figure lies.
+func (a axis) x(v float64) float64 {
+	const long = barRight - barLeft
+	switch {
+	case v <= 0 || a.most <= 0:
+		return barLeft
+	case a.scale == Log:
+		start := math.Log(a.least / 10)
+		return barLeft + long*(math.Log(v)-start)/(math.Log(a.most)-start)
+	}
+	return barLeft + long*v/a.most
+}
+
 type bar struct {
 	name  string
-	value float64
+	value Value
 }
 
 // sorted returns the bars of a group.
 func sorted(series []Series, group int, more bool) (bars []bar) {
 	for _, s := range series {
-		if v := s.Values[group]; !math.IsNaN(v) {
+		if v := s.Values[group]; !v.isNone() {
 			bars = append(bars, bar{s.Name, v})
 		}
 	}
@@ -118,23 +167,24 @@ func sorted(series []Series, group int, more bool) (bars []bar) {
 		if more {
 			a, b = b, a
 		}
-		return cmp.Compare(a.value, b.value)
+		return cmp.Compare(a.value.Median, b.value.Median)
 	})
 	return bars
 }
 
-func (d *drawing) bar(b bar, most float64) {
+func (d *drawing) bar(b bar, a axis) {
 	color, style := grey, ""
 	if ours(b.name) {
 		color, style = accent, bold
 	}
-	long := 0.0
-	if most > 0 {
-		long = max(0, b.value) / most * (barRight - barLeft)
-	}
+	end := max(barLeft+1, a.x(b.value.Median))
 	d.text(barLeft-10, d.y, "end", style, b.name)
-	d.rect(barLeft, d.y-barHigh+3, max(1, long), barHigh, color)
-	d.text(barLeft+max(1, long)+8, d.y, "start", style, number(b.value))
+	d.rect(barLeft, d.y-barHigh+3, end-barLeft, barHigh, color)
+	if from, to := a.x(b.value.Min), a.x(b.value.Max); to-from >= 1 {
+		d.rect(from, d.y-barHigh/2+2, to-from, 2, ink)
+		end = max(end, to)
+	}
+	d.text(end+8, d.y, "start", style, number(b.value.Median))
 	d.y += line
 }
 

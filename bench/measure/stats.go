@@ -44,22 +44,23 @@ func (s Summary) Text(number func(float64) string) string {
 // not tell which of the two is less.
 func (s Summary) Overlaps(o Summary) bool { return s.Min <= o.Max && o.Min <= s.Max }
 
-// Over compares s with base: it returns the ratio of the medians, or "level" if the ranges
+// Over returns the ratio of the medians of s and base, with "~" before it if the ranges
 // overlap; "-" if there is no ratio.
 func (s Summary) Over(base Summary) string {
-	switch {
-	case s.N == 0 || base.N == 0 || base.Median == 0:
+	if s.N == 0 || base.N == 0 || base.Median == 0 {
 		return "-"
-	case s.Overlaps(base):
-		return "level"
+	}
+	mark := ""
+	if s.Overlaps(base) {
+		mark = "~"
 	}
 	switch ratio := s.Median / base.Median; {
 	case ratio >= 10:
-		return fmt.Sprintf("%.0f", ratio)
+		return fmt.Sprintf("%s%.0f", mark, ratio)
 	case ratio < 0.1:
-		return fmt.Sprintf("%.2g", ratio)
+		return fmt.Sprintf("%s%.2g", mark, ratio)
 	default:
-		return fmt.Sprintf("%.2f", ratio)
+		return fmt.Sprintf("%s%.2f", mark, ratio)
 	}
 }
 

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -107,26 +108,48 @@ func compared(s, ours, theirs measure.Summary) string {
 	return s.String() + ", " + ours.Over(theirs)
 }
 
-// losses lists where a rival is clearly ahead.
+// losses lists where a rival is ahead, by how much.
 func (r *Run) losses() string {
-	t := newTable("", us, "ahead")
+	type loss struct {
+		times float64
+		cells []string
+	}
+	var found []loss
 	seen := map[string]bool{}
 	for _, q := range questions {
 		for _, row := range q.rows {
 			id := row.load.name + row.metric + row.ours
 			for _, name := range order {
-				if !seen[id] && r.loses(row, name) {
-					t.add(q.title+", "+row.label, r.cell(row, r.ourBest(row)),
-						title(name)+": "+r.cell(row, name))
+				if times := r.behind(row, name); !seen[id] && times >= 1.005 {
+					ours, theirs := r.get(row, r.ourBest(row)), r.get(row, name)
+					ratio := ours.Over(theirs)
+					if kinds[row.metric] == share {
+						ratio = theirs.Over(ours)
+					}
+					found = append(found, loss{times, []string{q.title + ", " + row.label, ratio,
+						plain(row, ours), title(name), plain(row, theirs)}})
 				}
 			}
 			seen[id] = true
 		}
 	}
-	if len(t.Rows) == 0 {
+	if len(found) == 0 {
 		return "None.\n"
 	}
+	slices.SortStableFunc(found, func(a, b loss) int { return cmp.Compare(b.times, a.times) })
+	t := newTable("", "ratio", us, "ahead", "its figure")
+	for _, l := range found {
+		t.add(l.cells[0], l.cells[1:]...)
+	}
 	return t.String()
+}
+
+// plain renders the figures of a store without a ratio.
+func plain(row row, s measure.Summary) string {
+	if kinds[row.metric] == share {
+		return shares(s)
+	}
+	return s.String()
 }
 
 // notRivals are the columns that are not another cache.
@@ -143,15 +166,14 @@ func (r *Run) ourBest(row row) string {
 	return us
 }
 
-// loses reports whether a rival is ahead of ringcache by more than the rounds differ.
-func (r *Run) loses(row row, name string) bool {
+// behind returns by what factor a rival is ahead of ringcache: below 1, it is not.
+func (r *Run) behind(row row, name string) float64 {
 	k, ours, theirs := kinds[row.metric], r.get(row, r.ourBest(row)), r.get(row, name)
-	if slices.Contains(notRivals, name) || k == noise || ours.N == 0 || theirs.N == 0 ||
-		ours.Overlaps(theirs) {
-		return false
+	switch {
+	case slices.Contains(notRivals, name) || k == noise || ours.N == 0 || theirs.N == 0:
+		return 0
+	case k == share:
+		return theirs.Median / ours.Median
 	}
-	if k == share {
-		return ours.Median < theirs.Median
-	}
-	return ours.Median > theirs.Median
+	return ours.Median / theirs.Median
 }

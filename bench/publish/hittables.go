@@ -315,22 +315,10 @@ func outside(store string, values []float64, want, tolerance float64) []string {
 
 // summary adds the mean hit ratios to the table of the README.
 func (h Hits) summary(t *Table, stores []string) {
-	line := func(what string, sets ...set) {
-		var leads []lead
-		cells := make([]string, len(stores))
-		for _, s := range sets {
-			leads = append(leads, h.leads(s, us, otter)...)
-			for i, mean := range h.means(s, stores, hitRatio) {
-				if !math.IsNaN(mean) {
-					cells[i] = strings.TrimPrefix(fmt.Sprintf("%s; %.1f", cells[i], mean), "; ")
-				}
-			}
-		}
-		t.add(fmt.Sprintf("hit ratio, %%: mean of %d workloads, %s (won / tied / lost against otter: %s)",
-			h.loads(sets[0]), what, count(leads).score()), cells...)
-	}
-	line("equal bytes of entries", capacity)
-	line("equal memory, values of 100; 1,000 bytes", memory("100"), memory("1000"))
+	c := count(h.against(capacity))
+	label := fmt.Sprintf("hit ratio, %d workloads at 10 and 30 %%, mean in %% (won / tied / lost "+
+		"against the better of otter and theine: %s)", h.loads(capacity), c.score())
+	t.add(label, figures("%.1f", h.means(capacity, stores, hitRatio))...)
 }
 
 // HitRatios renders results: for each kind of replays the hit ratios of all stores.

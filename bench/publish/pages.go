@@ -89,7 +89,10 @@ func (r *Run) Header() string {
 	return r.Machine.Header(r.Command, stores)
 }
 
-var summaryStores = []string{us, "fastcache", "freecache", "bigcache", "otter"}
+var (
+	summaryStores = []string{us, "fastcache", "freecache", "bigcache", otter, theine}
+	peerStores    = summaryStores[:5]
+)
 
 // homes are where the rivals come from.
 var homes = map[string]string{
@@ -97,6 +100,7 @@ var homes = map[string]string{
 	"freecache": "github.com/coocood/freecache",
 	"bigcache":  "github.com/allegro/bigcache",
 	"otter":     "github.com/maypok86/otter",
+	"theine":    "github.com/Yiling-J/theine-go",
 }
 
 // summary is the table of the README.
@@ -105,7 +109,7 @@ func (r *Run) summary(hits Hits) *Table {
 	for i, name := range summaryStores[1:] {
 		t.Head[i+2] = fmt.Sprintf("[%s](https://%s)", title(name), homes[name])
 	}
-	r.addRows(t, summaryStores, getRow, mixRow, batchRow, setRow)
+	r.addRows(t, summaryStores, getRow, mixRow, setRow)
 	hits.summary(t, summaryStores)
 	r.addRows(t, summaryStores, memoryRow, gcRow)
 	return t
@@ -113,7 +117,7 @@ func (r *Run) summary(hits Hits) *Table {
 
 // peers is the table of docs/peers.md.
 func (r *Run) peers() *Table {
-	t := newTable(r.Machine.Long(), titled(summaryStores)...)
-	r.addRows(t, summaryStores, getRow, setRow, memoryRow, gcRow)
+	t := newTable(r.Machine.Long(), titled(peerStores)...)
+	r.addRows(t, peerStores, getRow, setRow, memoryRow, gcRow)
 	return t
 }
