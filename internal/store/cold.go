@@ -257,8 +257,9 @@ func (b *Store) findAgain(f, was *Found, k []byte, h uint64) bool {
 }
 
 // Promote moves the record that was found in the cold part to main, if it is still there. The write
-// has its value. If the record's namespace was invalidated meanwhile, Promote removes the record. If
-// the bucket has become too small for it, it stays in the cold part, or, if it must not, is evicted.
+// has its value. If the record's namespace was invalidated meanwhile, Promote removes the record.
+// If the bucket has become too small for it, it stays in the cold part, unless it must not, and is
+// evicted.
 func (b *Store) Promote(was *Found, w *Write, must bool) {
 	b.MoveHomes()
 	var f Found

@@ -249,7 +249,7 @@ func (w *witness) mayLeave(k entryKey, e *entry, of origin, why ringcache.Remova
 }
 
 // isOutgrown reports whether an entry is of a larger cache, and a write that moves it cannot store
-// it again: its value is one that Set refuses by now, or, in the cold part, too long for the bucket.
+// it again: Set refuses its value by now, or, in the cold part, it is too long for the bucket.
 func (w *witness) isOutgrown(k entryKey, e *entry) bool {
 	longest := ringtest.Shared(w.c).Longest(w.bound, false)
 	return e.Size > w.bound/16 ||
