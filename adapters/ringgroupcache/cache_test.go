@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -244,4 +245,29 @@ func TestGroup(t *testing.T) {
 	mainBytes, hotBytes := group.UsedBytes()
 	require.Positive(t, mainBytes)
 	require.Zero(t, hotBytes)
+}
+
+// FuzzGet reads any bytes that are in the cache: they are a miss, or a value that is their beginning
+// and shares their one allocation.
+func FuzzGet(f *testing.F) {
+	cache := ringcache.New(1 << 20)
+	c := ringgroupcache.New(cache)
+	f.Cleanup(c.Close)
+	f.Add([]byte("value\x00"))
+	f.Add([]byte("value\x01"))
+	f.Add([]byte("value12345678\x01"))
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		if cache.Set([]byte("k"), rec) != nil {
+			return // too long
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		v, ok := c.Get("k")
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(2*len(rec)+16<<10))
+		if ok {
+			require.True(t, strings.HasPrefix(string(rec), v.String()))
+		}
+	})
 }

@@ -99,6 +99,16 @@ func TestNames_AreCanonical(t *testing.T) {
 	}
 }
 
+// requireProportion fails if fn allocates much more than n bytes of input justify.
+func requireProportion(t *testing.T, n int, fn func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(64*n+16<<10))
+}
+
 // Any bytes are an entry that is the same when it is written again, or a miss.
 func FuzzEntry(f *testing.F) {
 	for _, e := range someEntries() {
@@ -106,11 +116,9 @@ func FuzzEntry(f *testing.F) {
 	}
 	f.Add([]byte("\x02\x00\x00\xc8\x01\x00\x00\x00\x00\x00\x01\x01\xff\xff\xff\xff\x0f"))
 	f.Fuzz(func(t *testing.T, v []byte) {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		e, ok := decodeEntry(v)
-		runtime.ReadMemStats(&after)
-		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(64*len(v)+16<<10))
+		var e entry
+		var ok bool
+		requireProportion(t, len(v), func() { e, ok = decodeEntry(v) })
 		if !ok {
 			return
 		}
@@ -132,7 +140,9 @@ func FuzzEntry(f *testing.F) {
 func FuzzIndex(f *testing.F) {
 	f.Add((&index{vary: []string{"Accept"}}).encode(nil))
 	f.Fuzz(func(t *testing.T, v []byte) {
-		x, ok := decodeIndex(v)
+		var x *index
+		var ok bool
+		requireProportion(t, len(v), func() { x, ok = decodeIndex(v) })
 		if !ok {
 			return
 		}
@@ -147,14 +157,18 @@ func FuzzDirectives(f *testing.F) {
 	f.Add(`max-age=60, a="b\",c", no-store`, "W/\"1\", *")
 	f.Fuzz(func(t *testing.T, control, tags string) {
 		h := http.Header{"Cache-Control": {control}, "If-None-Match": {tags}, "Vary": {control}}
-		d := directivesOf(h)
+		var d directives
+		requireProportion(t, 2*len(control)+len(tags), func() {
+			d = directivesOf(h)
+			varyNames(h.Values("Vary"))
+			clientHas(h, http.Header{"Etag": {`"1"`}})
+		})
 		for name := range d {
 			value, _ := d.time(name)
 			require.GreaterOrEqual(t, value, time.Duration(0))
 			require.LessOrEqual(t, value, maxTime)
 		}
 		require.True(t, slices.IsSorted(varyNames(h.Values("Vary"))))
-		clientHas(h, http.Header{"Etag": {`"1"`}})
 		m := &Middleware{options: Options{TTL: time.Minute}}
 		if e, _, ok := m.judge(200, h, time.Second); ok {
 			require.GreaterOrEqual(t, e.keep(), minKeep)

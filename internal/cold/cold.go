@@ -85,9 +85,10 @@ func New(g *Config) *Compression {
 }
 
 // Recovers reports whether a value that another process has packed, in a record that passes its
-// checksum, can be unpacked. The value may be longer than a Set accepts now.
-func (s *Compression) Recovers(packed []byte) bool {
-	p, err := parse(packed, math.MaxInt)
+// checksum, can be unpacked. The value may be longer than a Set accepts now, but has at most most
+// bytes.
+func (s *Compression) Recovers(packed []byte, most int) bool {
+	p, err := parse(packed, int64(most))
 	if err != nil || s.Foreign || s.Dicts[p.dict].Load() == nil {
 		return false
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/record"
@@ -77,9 +76,12 @@ func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 		r.Tail = 0
 		r.ledger.Empty()
 	}
-	held := r.Chunks()
+	held := make(map[chunk.Ref]bool, len(chunks))
+	for _, ref := range r.Chunks() {
+		held[ref] = true
+	}
 	for _, c := range chunks {
-		if !slices.Contains(held, c.Ref) {
+		if !held[c.Ref] {
 			r.ledger.Drop(c.Ref)
 			unused = append(unused, c.Ref)
 		}

@@ -132,8 +132,8 @@ func TestFile_ReadOnlyFileSystem(t *testing.T) {
 	require.Equal(t, []string{"cache", "cache.dict", "snapshot"}, listDir(t, dir))
 }
 
-// A file system that becomes read-only by itself, after an error, takes no file from a cache: it goes
-// on, and Close says that the file is not on the disk.
+// A file system that becomes read-only by itself, after an error, takes no file from a cache: the
+// cache goes on, and Close says that the file is not on the disk.
 func TestFile_FileSystemBecomesReadOnly(t *testing.T) {
 	skipWithout(t, "mkfs.ext4")
 	if !ringtest.InChild(t) {
@@ -235,9 +235,9 @@ func TestFile_NoDescriptors(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// Where a process may have only files of that length, the cache is as large as such a file, and does
-// not try to have a longer one, which is a signal. A file that is longer already is opened, and keeps
-// what it has.
+// Where a process may have only files of that length, the cache is as large as such a file, and
+// does not try to have a longer one, which is a signal. A file that is longer already is opened,
+// and keeps what it has.
 func TestFile_LimitOnTheLengthOfFiles(t *testing.T) {
 	if !ringtest.InChild(t) {
 		return

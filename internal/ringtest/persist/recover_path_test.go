@@ -3,6 +3,7 @@
 package persist
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Which files a cache opens, makes, replaces and removes, and which it leaves alone.
@@ -339,4 +341,37 @@ func TestFile_ClosedCacheCannotDelete(t *testing.T) {
 		require.Equal(t, "old", string(c.Get(nil, fmt.Appendf(nil, "key %d", i))))
 	}
 	require.NoError(t, c.Close())
+}
+
+// A packed record whose checksum is right may claim any length. One that the cache could not hold
+// is dropped: no lookup allocates that much.
+func TestFile_PackedRecordClaimsALength(t *testing.T) {
+	path, k := filepath.Join(t.TempDir(), "cache"), []byte("k")
+	for _, n := range []uint64{500, 100 << 10, 16 << 20, 1 << 40} {
+		p := openPacked(t, path)
+		for range 3000 { // the first that the policy drops find no cold part yet
+			p.Fill(t)
+			ringtest.CompressAll(p.Cache)
+		}
+		p.SetPacked(t, k, func() error { return p.Set(k, ringtest.Text(1, 500)) })
+		bound := uint64(ringtest.Shared(p.Cache).Bound())
+		_, h := ringtest.KeyOf(p.Cache, k)
+		b := ringtest.BucketOf(p.Cache, h)
+		b.Lock()
+		var f store.Found
+		require.True(t, b.Find(&f, k, h))
+		const lengthAt = 5
+		f.Ring.Write(f.Pos+uint64(f.Size+f.KeyLen+lengthAt), binary.AppendUvarint(nil, n))
+		f.Ring.WriteSum(f.Pos)
+		b.Unlock()
+		ringtest.Abandon(p.Cache)
+
+		p = openPacked(t, path)
+		require.NoError(t, ringtest.Validate(p.Cache))
+		var v []byte
+		allocated := ringtest.Allocated(func() { v = p.Get(nil, k) })
+		require.Less(t, allocated, bound+1<<20, "%d bytes", n) // with the Compressor's own
+		require.Equal(t, n == 500, v != nil, "%d bytes", n)
+		ringtest.Abandon(p.Cache)
+	}
 }

@@ -390,3 +390,22 @@ func TestFile_DeathWhileItIsMade(t *testing.T) {
 	require.Equal(t, entries, c.Len())
 	require.NoError(t, c.Close())
 }
+
+// Opening a file takes time in proportion to its chunks, also if one ring has them all: with each
+// of them compared with all others, this test would take half an hour.
+func TestFile_ManyChunksOfOneRing(t *testing.T) {
+	if !*ringtest.LongRun {
+		t.Skip("it takes some seconds")
+	}
+	const chunks = 1 << 20
+	g := ringtest.Tiny(1, 64, chunks)
+	path := filepath.Join(dirInMemory(t), "cache")
+	c := ringtest.MustOpen(t, g, path)
+	ringtest.FillCache(t, c, 0, chunks, 40)
+	n := c.Len()
+	ringtest.Abandon(c)
+	c = ringtest.MustOpen(t, g, path)
+	require.Equal(t, n, c.Len())
+	require.Greater(t, n, chunks*3/4)
+	ringtest.Abandon(c)
+}

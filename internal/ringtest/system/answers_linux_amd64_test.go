@@ -49,7 +49,8 @@ var answers = map[string]struct {
 	"munmap": {"the addresses stay mapped", []unix.Errno{unix.EINVAL, unix.ENOMEM, unix.EPERM}},
 	"madvise": {"memory is given back by mapping over it, a file is read by pread",
 		[]unix.Errno{unix.EPERM, unix.ENOSYS, unix.EINVAL, unix.EAGAIN, unix.ENOMEM}},
-	"pread":  {"an error", []unix.Errno{unix.EIO, unix.EINTR, unix.EAGAIN, unix.EISDIR}},
+	"pread": {"an error: of a head or a directory, the file is refused",
+		[]unix.Errno{unix.EIO, unix.EINTR, unix.EAGAIN, unix.EISDIR}},
 	"read":   {"an error", []unix.Errno{unix.EIO, unix.EINTR, unix.ENOMEM}},
 	"pwrite": {"an error; the old snapshot stays", writeErrnos},
 	"write":  {"an error; the old snapshot stays", writeErrnos},
@@ -93,9 +94,9 @@ type outcome struct {
 	Kept   int               // bytes that are still resident after Close
 }
 
-// A service's life with a cache in memory, with a file, with a file of dictionaries, with a file
-// whose chunks become holes, and with a snapshot, in which each call of the system fails in turn with
-// each answer, once and from then on.
+// A service's life with a cache in memory, with a file, with one whose chunks become holes, with
+// one that has dictionaries, and with a snapshot, in which each call of the system fails in turn
+// with each answer, once and from then on.
 func TestSystemCalls_EachFailsInTurn(t *testing.T) {
 	if !chunk.OffHeap {
 		t.Skip("this build has no memory of the system")

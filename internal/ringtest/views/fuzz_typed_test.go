@@ -151,12 +151,18 @@ func FuzzTyped(f *testing.F) {
 	})
 }
 
-// decode reads raw bytes through a view: what the codec makes of them is a value
-// that survives a round trip, or nothing at all.
+// decode reads raw bytes through a view: what the codec makes of them is a value that survives a
+// round trip, or nothing at all, and takes memory in proportion to them.
 func decode[V any](t *testing.T, c *ringcache.Cache, codec ringcache.Codec[V], raw []byte) {
 	t.Helper()
 	require.NoError(t, c.Set([]byte("k"), raw))
-	v, ok, err := ringcache.NewTyped[string](c, codec, ringcache.TypedOptions{}).Get("k")
+	view := ringcache.NewTyped[string](c, codec, ringcache.TypedOptions{})
+	var v V
+	var ok bool
+	var err error
+	allocated := ringtest.Allocated(func() { v, ok, err = view.Get("k") })
+	const perByte = 128 // JSON decodes a map from six bytes
+	require.LessOrEqual(t, allocated, uint64(16<<10+perByte*len(raw)), "%T of %.64q", codec, raw)
 	require.Equal(t, err == nil, ok, "%T of %.64q", codec, raw)
 	if err != nil {
 		require.ErrorIs(t, err, ringcache.ErrDecode, "%T of %.64q", codec, raw)
@@ -187,9 +193,10 @@ func parse[K ringcache.Key](t *testing.T, c *ringcache.Cache, raw []byte) {
 func FuzzCodec(f *testing.F) {
 	for _, v := range []string{
 		"", "8 bytes!", "null", `{"Text":"a","Raw":"AA==","Next":{"Float":1e9}}`,
-		`[{"a":[1.5,"\ud800"]}]`, "\x7f\x00\x00\x01",
+		`[{"a":[1.5,"\ud800"]}]`, "\x7f\x00\x00\x01", `{"":`, `[`, `{"Next":`,
 	} {
 		f.Add([]byte(v), byte(0))
+		f.Add([]byte(v), byte(99))
 	}
 	at, _ := time.Unix(1, 2).In(time.FixedZone("", 3601)).MarshalBinary()
 	addr, _ := netip.MustParseAddr("fe80::1%eth0").MarshalBinary()
