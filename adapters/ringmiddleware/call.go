@@ -163,8 +163,8 @@ func (c *call) share(w http.ResponseWriter, result *outcome) bool {
 	return true
 }
 
-// fail answers a request that has waited for a call that failed: with the stale response, or with an
-// error that has nothing of the failed response but its code, because that may be private.
+// fail answers a request that has waited for a call that failed: with the stale response, or with
+// an error that has nothing of the failed response but its code, because that may be private.
 func (c *call) fail(w http.ResponseWriter, code int) {
 	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(code) + "; collapsed"
 	if c.old != nil && c.old.mayReplaceError() && slices.Contains(failures, code) {

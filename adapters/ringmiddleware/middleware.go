@@ -25,16 +25,19 @@ type Options struct {
 
 	// TTL is how long a response is fresh if it states no lifetime. It applies to the status
 	// codes for which RFC 9110 allows heuristic freshness (see the README), and to requests
-	// without Cookie and Authorization, since the handler may have used these headers. With
-	// 0, the default, such responses are not stored.
+	// without Cookie and Authorization, since the handler may have used these headers. It must be
+	// 0, the default, if a handler identifies clients by another header, such as an API key,
+	// and neither sends Cache-Control: private nor names that header in Vary: one client
+	// would get the response made for another.
 	TTL time.Duration
 
 	// StaleWhileRevalidate is how long after its lifetime a response is still served while the
 	// handler is called for a new one in the background, and StaleIfError how long it is
 	// served if the handler returns 500, 502, 503 or 504. They apply to responses without the
 	// directive of that name and without must-revalidate, proxy-revalidate and s-maxage.
-	// A failed revalidation is retried after 1/8 of the time for which the response may be
-	// stale, or after RevalidateTimeout if that is less.
+	// After a failure, the handler is called again after a second. This pause doubles with each
+	// failure, up to 1/8 of the longer one of both times, or RevalidateTimeout if that is less;
+	// meanwhile all requests get the stale response at once.
 	// If StaleIfError is 0, the default, only responses with a stale-if-error directive are
 	// served stale after an error. If StaleWhileRevalidate is 0, the default, no response is
 	// revalidated in the background, which a router has to support: see [Middleware.Handler].

@@ -16,8 +16,8 @@ import (
 //
 // A group is the responses with a tag, or below a path. An entry has the stamps that its groups had
 // when it was stored, and is a miss unless all are still the same. Invalidating a group deletes its
-// record, however many entries it has; the next entry makes another, whose stamp is new. So, as with
-// the index, evictions and deletions by the user can only cause misses.
+// record, however many entries it has; the next entry makes another, whose stamp is new. So, as
+// with the index, evictions and deletions by the user can only cause misses.
 //
 // A response may have been made before one of its groups was invalidated. The clock, read before
 // the handler is called, shows this: a stamp that is not later than it belongs to a group that has
