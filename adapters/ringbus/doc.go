@@ -1,0 +1,27 @@
+// Package ringbus removes entries from the caches of all instances of a service, over any system
+// that publishes messages to subscribers, such as NATS and Redis.
+//
+//	bus := ringbus.New(cache, transport, ringbus.Options{})
+//	go bus.Run(ctx)
+//
+//	user, err := cache.GetOrLoad(ctx, nil, key, loadUser) // as without a bus
+//
+//	if err := writeUser(ctx, user); err != nil { ... } // the database first
+//	err = bus.Del(ctx, key)                            // then all caches
+//
+// The README has transports for NATS and Redis.
+//
+// # What a reader may see
+//
+// Write the database, then call Del, which publishes a message and then removes the key here. Once
+// Del has returned, with an error or not, GetOrLoad returns what was written or something later in
+// this process. Another instance may return the old value until the message has reached it; during
+// an outage of the bus, no value misses a write for longer than [Options].MaxStale, counted from
+// when the transport reports the outage. Within a process, no goroutine sees a key go back to an
+// older value; a client that moves between instances may.
+//
+// Reads must use GetOrLoad or GetOrLoadBatch: a load that a Del overtakes is not stored, but a Set
+// may store a value that has become old. Loads must not read a replica that lags behind. If the
+// process dies between the write and the message, or a message is lost without a sign, instances
+// keep the old value until it expires: set [ringcache.Options].TTL.
+package ringbus
