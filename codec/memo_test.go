@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -176,6 +177,19 @@ func TestMemo_StaysWithinItsBounds(t *testing.T) {
 		require.LessOrEqual(t, most.Bytes, uint64(test.bytes), name)
 		full := most.Entries == uint64(test.entries) || most.Bytes > uint64(test.bytes)*9/10
 		require.True(t, full, "%s: it does not waste its room: %+v", name, most)
+	}
+}
+
+// The memory of a memo without values is in proportion to its entries, as its documentation says.
+func TestMemo_TakesMemoryInProportion(t *testing.T) {
+	for _, n := range []int{1, 1000, 100_000} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		memo := codec.Memo(codec.String[string](), n, 1<<30)
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(memo)
+		took := int(after.TotalAlloc - before.TotalAlloc)
+		require.Less(t, took, 91*n+(12<<10), "%d entries, with what is rounded up", n)
 	}
 }
 
