@@ -234,8 +234,8 @@ func (b *bucket) readCold(
 	return ok
 }
 
-// promote moves to main the record that was found in the cold part, with value v. A write that needs
-// the value says that it must.
+// promote moves to main the record that was found in the cold part, with value v. It must, for a
+// write that needs the value.
 func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64, must bool) {
 	var w write
 	w.Key, w.Value, w.Hash, w.RewriteOnly, w.uncounted = k, v, h, true, true
