@@ -40,7 +40,7 @@
 //     error. (SetIfAbsent uses its TTL only for a new entry.)
 //   - A TTL between 0 and one tick is too short, and usually a number without a unit: 60 means 60
 //     ns. It acts like a negative one, but methods that return an error return [ErrTTLTooShort].
-//   - An entry that would expire 13 years or more after the cache was made never expires.
+//   - An entry that would expire 13.6 years or more after the cache was made never expires.
 //
 // With [Options].ExpireAfterAccess, an entry also expires when it has been neither read nor written
 // for that time.

@@ -247,8 +247,8 @@ func TestGroup(t *testing.T) {
 	require.Zero(t, hotBytes)
 }
 
-// FuzzGet reads any bytes that are in the cache: they are a miss, or a value that is their beginning
-// and shares their one allocation.
+// FuzzGet reads any bytes that are in the cache: they are a miss, or a value that is their
+// beginning, and one copy of them is allocated.
 func FuzzGet(f *testing.F) {
 	cache := ringcache.New(1 << 20)
 	c := ringgroupcache.New(cache)

@@ -82,7 +82,7 @@ func (r *Ring) Restore(chunks []ringfile.Chunk) (unused []chunk.Ref, ok bool) {
 	}
 	for _, c := range chunks {
 		if !held[c.Ref] {
-			r.ledger.Drop(c.Ref)
+			c.Drop()
 			unused = append(unused, c.Ref)
 		}
 	}

@@ -144,7 +144,11 @@ func (f *File) add(b []byte) []byte {
 type Chunk struct {
 	Slot uint64 // position in chunks
 	chunk.Ref
+	word *atomic.Uint64 // of the directory
 }
+
+// Drop notes that no ring has the chunk.
+func (c Chunk) Drop() { c.word.Store(0) }
 
 // Chunks returns the chunks of all extents: those that rings hold, by the number of the ring, and
 // those that no ring holds.
@@ -160,7 +164,7 @@ func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 				free = append(free, ref)
 				continue
 			}
-			held[owner] = append(held[owner], Chunk{entry & (1<<slotBits - 1), ref})
+			held[owner] = append(held[owner], Chunk{entry & (1<<slotBits - 1), ref, &r.directory[i]})
 		}
 	}
 	return held, free

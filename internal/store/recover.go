@@ -44,7 +44,7 @@ func (b *Store) AdoptChunks(
 		} else {
 			l.Empty()
 			for _, ch := range of {
-				l.Drop(ch.Ref)
+				ch.Drop()
 				left, ok = append(left, ch.Ref), false
 			}
 		}
