@@ -57,9 +57,14 @@ func (c *call) run(w http.ResponseWriter) {
 	if c.old != nil && !c.background { // whose body is in a buffer of this request
 		c.old = c.old.clone()
 	}
-	// Unless the call is ended before. After a panic the waiting requests do not repeat it.
-	result := &outcome{failure: http.StatusInternalServerError}
-	defer func() { c.end(result) }()
+	panics := true
+	defer func() {
+		if panics {
+			c.failed()
+			c.endUnshared(http.StatusInternalServerError)
+		}
+		c.end(nil) // unless it was ended before
+	}()
 	r := c.q.r
 	if c.q.from < c.x.passFrom || c.old != nil { // otherwise it probably must not be stored
 		r = c.q.inFull(ctx, c.old)
@@ -73,7 +78,7 @@ func (c *call) run(w http.ResponseWriter) {
 		unshared: c.endUnshared, header: make(http.Header),
 	}
 	rec.broken = c.h.ask(rec, r)
-	result = nil
+	panics = false
 	if c.background && !c.h.m.flights.land(c.f) {
 		return
 	}
@@ -105,8 +110,8 @@ func (c *call) run(w http.ResponseWriter) {
 func (c *call) unstored(rec *recorder, done bool) {
 	m, q := c.h.m, c.q
 	switch {
-	case rec.failed:
-		m.pauses.begin(c.key, min(c.pause, m.options.RevalidateTimeout))
+	case done && (rec.failed || rec.broken):
+		c.failed()
 	case done && rec.code < 500:
 		c.settle()
 		m.store.pass(q.key, c.x, q.from)
@@ -120,6 +125,19 @@ func (c *call) unstored(rec *recorder, done bool) {
 func (c *call) settle() {
 	c.settled = true
 	c.h.m.pauses.end(c.key)
+}
+
+// failed begins a pause if there is a stale response for it. A call in the background does so at its
+// end.
+func (c *call) failed() {
+	if !c.background && c.old != nil && c.old.mayReplaceError() {
+		c.pauseAfter()
+	}
+}
+
+// pauseAfter begins a pause after a failure.
+func (c *call) pauseAfter() {
+	c.h.m.pauses.begin(c.key, min(c.pause, c.h.m.options.RevalidateTimeout))
 }
 
 // endUnshared ends the call for the waiting requests, which do not get its response. If the handler
@@ -180,7 +198,7 @@ func (c *call) fail(w http.ResponseWriter, code int) {
 func (c *call) runInBackground() {
 	defer func() {
 		if !c.settled {
-			c.h.m.pauses.begin(c.key, min(c.pause, c.h.m.options.RevalidateTimeout))
+			c.pauseAfter()
 		}
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			logPanic(c.q.r, v)

@@ -88,19 +88,13 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 	for n := 1; ; n++ {
 		x := h.m.store.index(q.key)
 		f, u, why := h.lookup(buf, x, q)
-		if u == fully || u == whileUpdating {
+		paused := u == ifError && h.m.pauses.holds(flightKey(h.m.store, q, x))
+		if u >= whileUpdating || paused {
 			if n == 1 { // otherwise it has waited for the handler
 				h.m.tally.hits.Add(1)
 			}
 			if u == whileUpdating {
 				h.update(q, x, f)
-			}
-			h.m.answer(w, q.r, f, wholeSeconds(f.now), "hit; ttl="+wholeSeconds(f.left()))
-			return
-		}
-		if u == ifError && h.m.pauses.holds(flightKey(h.m.store, q, x)) { // it has just failed
-			if n == 1 {
-				h.m.tally.hits.Add(1)
 			}
 			h.m.answer(w, q.r, f, wholeSeconds(f.now), "hit; ttl="+wholeSeconds(f.left()))
 			return
@@ -175,18 +169,17 @@ func (h *handler) fetch(
 // wait answers a request with the result of another call of the handler. It returns false if the
 // request must look in the cache again.
 func (h *handler) wait(w http.ResponseWriter, c *call, f *flight) bool {
-	begun := time.Now()
+	begun, result := time.Now(), &outcome{failure: http.StatusGatewayTimeout}
 	select {
 	case <-f.done:
+		result = f.result
 	case <-c.q.r.Context().Done():
 		h.m.flights.leave(f)
-		http.Error(w, "no answer in time", http.StatusServiceUnavailable)
-		return true
 	}
 	if c.old != nil {
 		c.old.now += time.Since(begun)
 	}
-	return c.share(w, f.result)
+	return c.share(w, result)
 }
 
 // changed reports whether the index has changed, or the request can now be answered from the cache.

@@ -1,6 +1,7 @@
 package ringmiddleware
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -134,6 +135,80 @@ func TestOutage_OneRetry(t *testing.T) {
 		require.Zero(t, time.Since(begun))
 		require.Equal(t, "page", first()[0].body)
 		r.wantAsked(3)
+	})
+}
+
+// In the background as well, the first pause is a second, and the next ones twice as long each.
+func TestOutage_PausesInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f failing
+		o := Options{StaleWhileRevalidate: time.Hour, StaleIfError: time.Hour}
+		r := newTimedRig(t, o, f.ServeHTTP)
+		r.get("/")
+		time.Sleep(2 * time.Minute)
+		f.code.Store(503)
+		begun := time.Now()
+		var failed []int // the second of each call
+		for time.Since(begun) < 20*time.Second {
+			calls := r.asked.Load()
+			require.Equal(t, "page", r.get("/").body)
+			synctest.Wait()
+			if r.asked.Load() > calls {
+				failed = append(failed, int(time.Since(begun)/time.Second))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, []int{0, 1, 3, 7, 16}, failed, "with 0.3 s for each call")
+	})
+}
+
+// A panic is a failure too, and a request whose time ends while it waits gets the stale response.
+func TestOutage_PanicsAndDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f failing
+		r := newTimedRig(t, Options{StaleIfError: time.Hour}, f.ServeHTTP)
+		r.get("/")
+		time.Sleep(2 * time.Minute)
+		first := r.sendMany(1, http.MethodGet, "/")
+		time.Sleep(slow / 2)
+		ctx, cancel := context.WithTimeout(context.Background(), slow/10)
+		defer cancel()
+		var late recording
+		req := newRequest("/")
+		req.Host = "in.memory"
+		h := r.m.Handler(&f)
+		h.ServeHTTP(&late, req.WithContext(ctx))
+		require.Equal(t, "page", late.body.String())
+		require.Equal(t, "120", late.header.Get("Age"))
+		first()
+		time.Sleep(2 * time.Minute)
+		f.code.Store(1)
+		require.Panics(t, func() { h.ServeHTTP(&recording{}, req) })
+		require.Equal(t, "page", r.get("/").body)
+		r.wantAsked(2)
+	})
+}
+
+// A client that leaves is no failure of the handler.
+func TestOutage_CanceledIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		r := newTimedRig(t, Options{StaleIfError: time.Hour},
+			func(w http.ResponseWriter, req *http.Request) {
+				if n.Add(1) == 2 {
+					<-req.Context().Done()
+					w.WriteHeader(http.StatusBadGateway)
+					return
+				}
+				says("page", fresh)(w, req)
+			})
+		r.get("/")
+		time.Sleep(2 * time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		require.Error(t, r.send(ctx, http.MethodGet, "/").err)
+		synctest.Wait()
+		require.Equal(t, "fwd=stale; fwd-status=200; stored", r.get("/").status())
 	})
 }
 

@@ -15,6 +15,8 @@ const base = process.argv[2]
 const tests = suites.flatMap(suite => suite.tests).filter(test => !test.browser_only)
 const run = some => runTests([{ tests: some }], false, base)
 await run(tests)
+const retried = tests.filter(test => testResults[test.id] !== true && !isCheck(test))
+  .map(test => test.id)
 for (let tries = 0; tries < 2; tries++) {
   const again = tests.filter(test => testResults[test.id] !== true && !isCheck(test))
   again.forEach(test => delete testResults[test.id])
@@ -52,6 +54,7 @@ const failed = tests.filter(test => !isCheck(test) && testResults[test.id] !== t
 console.log(JSON.stringify({
   required: tests.filter(isRequired).length,
   optimal: tests.filter(test => test.kind === 'optimal').length,
+  retried: retried.filter(id => testResults[id] === true),
   caches: [summary('ringmiddleware', '', testResults), ...others],
   failed: failed.map(test => ({
     id: test.id, required: isRequired(test), message: String(testResults[test.id]?.[1])
