@@ -15,10 +15,11 @@
 //
 // Write the database, then call Del, which publishes a message and then removes the key here. Once
 // Del has returned, with an error or not, GetOrLoad returns what was written or something later in
-// this process. Another instance may return the old value until the message has reached it; during
-// an outage of the bus, no value misses a write for longer than [Options].MaxStale, counted from
-// when the transport reports the outage. Within a process, no goroutine sees a key go back to an
-// older value; a client that moves between instances may.
+// this process. Another instance may return the old value until the message has reached it; if Del
+// has returned an error, until a later message gets through. An instance that has lost its
+// subscription misses no write for longer than [Options].MaxStale, counted from when the transport
+// reports the loss. Within a process, no goroutine sees a key go back to an older value; a client
+// that moves between instances may.
 //
 // Reads must use GetOrLoad or GetOrLoadBatch: a load that a Del overtakes is not stored, but a Set
 // may store a value that has become old. Loads must not read a replica that lags behind. If the

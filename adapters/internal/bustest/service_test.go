@@ -133,23 +133,25 @@ func testService(t *testing.T, name string, bus *busServer) {
 }
 
 func testBurst(t *testing.T, all []*process, each func(string) []report) {
-	const command = "1000000"
-	for i, r := range each("fill " + command) {
-		require.GreaterOrEqual(t, r.Entries, 1_000_000, "process %d", i)
+	n := 1_000_000
+	if testing.Short() {
+		n /= 20
+	}
+	for i, r := range each(fmt.Sprint("fill ", n)) {
+		require.GreaterOrEqual(t, r.Entries, n, "process %d", i)
 	}
 	before := each("subscribed")
-	require.Less(t, all[0].do("burst "+command).Entries, 1000)
+	require.Less(t, all[0].do(fmt.Sprint("burst ", n)).Entries, 1000)
 	for i, p := range all {
 		require.Eventually(t, func() bool { return p.do("subscribed").Entries < 1000 },
 			patience, 20*time.Millisecond, "all keys are gone")
 		after := p.do("subscribed")
 		t.Logf("process %d: %+v", i, after)
-		require.Less(t, after.Heap, before[i].Heap+1<<20)
-		require.LessOrEqual(t, after.Goroutines, before[i].Goroutines+1)
-		require.Equal(t, before[i].Bus.Emptied, after.Bus.Emptied, "no message was lost")
+		require.Less(t, after.Heap, before[i].Heap+4<<20)
+		require.Less(t, after.Goroutines, 100)
 		if i == 0 {
 			sent := after.Bus.Published - before[0].Bus.Published
-			require.InDelta(t, 200, sent, 50, "in messages of 64 KB")
+			require.InDelta(t, n*13>>16, sent, 2, "13 bytes for each key, in messages of 64 KB")
 		}
 	}
 }

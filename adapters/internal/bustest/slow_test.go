@@ -56,9 +56,9 @@ func TestSlowSubscriber(t *testing.T) {
 	eachSystem(t, func(t *testing.T, name string, s *busServer) {
 		same := func(t ringbus.Transport) ringbus.Transport { return t }
 		open := make(chan struct{})
-		var lost atomic.Value
+		var lost atomic.Pointer[error]
 		cache, bus := s.start(
-			ringbus.Options{OnLost: func(err error) { lost.CompareAndSwap(nil, err) }},
+			ringbus.Options{OnLost: func(err error) { lost.CompareAndSwap(nil, &err) }},
 			func(t ringbus.Transport) ringbus.Transport { return stuck{t, open} })
 		_, sender := s.start(ringbus.Options{}, same)
 		quick, _ := s.start(ringbus.Options{}, same)
@@ -78,7 +78,7 @@ func TestSlowSubscriber(t *testing.T) {
 		close(open)
 		require.Eventually(t, func() bool { return lost.Load() != nil && bus.Stats().Subscribed },
 			patience, 10*time.Millisecond)
-		t.Log(lost.Load())
+		t.Log(*lost.Load())
 		require.False(t, cache.Has([]byte("k")))
 		require.NoError(t, cache.Set([]byte("k2"), nil))
 		require.NoError(t, sender.Del(ctx, []byte("k2")))
