@@ -222,8 +222,8 @@ func TestMemo_KeepsWhatIsReadOften(t *testing.T) {
 	}
 }
 
-// A memo of n entries serves n values that are read over and over: the first ones at once, others, which
-// have to replace them, after some rounds.
+// A memo of n entries serves n values that are read over and over: the first ones at once, others,
+// which have to replace them, after some rounds.
 func TestMemo_FindsAsManyValuesAsItHasEntries(t *testing.T) {
 	const n = 3000
 	rnd := rand.New(rand.NewPCG(1, 2))
