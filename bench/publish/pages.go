@@ -18,7 +18,7 @@ const (
 )
 
 // Pages are the files with blocks of figures.
-var Pages = []string{"README.md", "docs/bench.md", "docs/peers.md", hitPage}
+var Pages = []string{"README.md", "docs/bench.md", hitPage}
 
 // Update writes the blocks of all pages below root, and the charts, from the run and the hit
 // ratios that are there.
@@ -53,8 +53,7 @@ func (r *Run) blocks(page string, hits Hits) map[string]string {
 		return hits.blocks()
 	}
 	found := map[string]string{
-		"run": fragment("run", r), "losses": r.losses(), "peers": r.peers().String(),
-		"summary": r.summary(hits).String(),
+		"run": fragment("run", r), "losses": r.losses(), "summary": r.summary(hits).String(),
 	}
 	for _, q := range questions {
 		found[q.name] = r.table(q)
@@ -89,10 +88,7 @@ func (r *Run) Header() string {
 	return r.Machine.Header(r.Command, stores)
 }
 
-var (
-	summaryStores = []string{us, "fastcache", "freecache", "bigcache", otter, theine}
-	peerStores    = summaryStores[:5]
-)
+var summaryStores = []string{us, "fastcache", "freecache", "bigcache", otter, theine}
 
 // homes are where the rivals come from.
 var homes = map[string]string{
@@ -112,12 +108,5 @@ func (r *Run) summary(hits Hits) *Table {
 	r.addRows(t, summaryStores, getRow, mixRow, setRow)
 	hits.summary(t, summaryStores)
 	r.addRows(t, summaryStores, memoryRow, gcRow)
-	return t
-}
-
-// peers is the table of docs/peers.md.
-func (r *Run) peers() *Table {
-	t := newTable(r.Machine.Long(), titled(peerStores)...)
-	r.addRows(t, peerStores, getRow, setRow, memoryRow, gcRow)
 	return t
 }

@@ -119,7 +119,7 @@ var questions = []question{
 		rows: of(restarted, restart.Back)},
 }
 
-// The rows of the README; docs/peers.md has some of them.
+// The rows of the README.
 var (
 	getRow = named("a Get of 4 M entries; each key depends on the last value, ns", "dep-uniform")
 	mixRow = named("nine Gets and a Set of 4 M entries, Zipf, ns", "mix-zipf")
