@@ -28,9 +28,8 @@
 // A record is spaced, which one bit says, if its key begins with the generation of a namespace.
 //
 // The value of a negative entry is empty: a load found that the key has no value. The values of
-// packed records are encoded by package cold. An internal entry is one of the cache, and is spaced.
-// The dead bit is in the first byte, so that a single store sets it even if the header spans two
-// chunks.
+// packed records are encoded by package cold. The dead bit is in the first byte, so that a single
+// store sets it even if the header spans two chunks.
 package record
 
 import (

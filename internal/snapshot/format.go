@@ -21,9 +21,9 @@
 // lane, so several goroutines may load different lanes.
 //
 // A snapshot begins with a block of kind 4. It has two words for each part of the cache, in the
-// order of the parts: its records and their bytes. Blocks of kind 3 follow. They hold an internal
-// record for each namespace, whose value is the generation with which the keys of its records
-// begin, and are written twice, because without them nobody finds those keys.
+// order of the parts: its records and their bytes. Blocks of kind 3 follow. They hold a record for
+// each namespace: its key is the generation with which the keys of the namespace begin, its value
+// the name. They are written twice, because without them nobody finds those keys.
 //
 // The checksums of blocks are XXH64 with the salt as seed. The salt is random, so that those who
 // choose the content of a cache cannot make a value that looks like a block. The blocks of a
@@ -155,7 +155,7 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 const (
 	kindRecords = 1
 	kindEnd     = 2
-	kindNames   = 3 // internal records of namespaces, which are loaded before all others
+	kindNames   = 3 // names of namespaces, which are loaded before all other records
 	kindSizes   = 4 // the sizes of the parts, which are loaded first
 )
 
