@@ -248,9 +248,9 @@ func (c *Cache) keysOf(s *scratch.Buffer, room, keys [][]byte) [][]byte {
 // values were in the cache.
 //
 // Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent]) is
-// not an error: its value in vals is nil. So is that of a failed key, which err, a [*BatchError],
-// then lists. A panic is raised when all loads have ended. If ctx ends, its error applies to the
-// keys still waited for; if it ended before the call, nothing is loaded.
+// not an error: its value in vals is nil. The value of a failed key is nil too, and err, a
+// [*BatchError], lists it. A panic is raised when all loads have ended. If ctx ends, its error
+// applies to the keys still waited for; if it ended before the call, nothing is loaded.
 //
 // Hits that are due ([Options].RefreshAhead) are loaded in the background. If all keys are present
 // and none is due, GetOrLoadBatch allocates and locks like GetBatch, and in a namespace it also

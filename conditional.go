@@ -11,10 +11,10 @@ import (
 // The methods of this file read the value of a key and change it in one atomic step: no other call
 // for the same key comes in between.
 
-// SetIfAbsent is [Cache.SetWithTTL] if k is absent. If k is present, it appends the value of k to
-// dst and returns the extended slice and false; otherwise it returns dst unchanged. If the entry is
-// a lock, dst receives the owner's token; if it is an idempotency key, the first call's result. An
-// existing entry keeps its expiry.
+// SetIfAbsent stores v under k, as [Cache.SetWithTTL] does, if k is absent, and returns dst
+// unchanged. If k is present, it appends the value of k to dst and returns the extended slice and
+// false. If the entry is a lock, dst receives the owner's token; if it is an idempotency key, the
+// first call's result. An existing entry keeps its expiry.
 //
 // SetIfAbsent counts in [Stats] as a Set in both cases, and an entry that it finds counts as read
 // for the eviction policy. It does not allocate if dst has room for the value.
@@ -39,10 +39,10 @@ func (c *Cache) setIfAbsent(
 	return there, stored, err
 }
 
-// SetIfChanged is [Cache.Set] unless v is already the value of k, and reports whether it stored v.
-// The entry keeps its expiry; a new one gets [Options].TTL. An equal value is not written again: it
-// needs no room, evicts nothing, and keeps its age. An existing entry counts as read for the
-// eviction policy, and the call in [Stats] as a Set.
+// SetIfChanged stores v under k, as [Cache.Set] does, unless v is already the value of k, and
+// reports whether it did. The entry keeps its expiry; a new one gets [Options].TTL. An equal value
+// is not written again: it evicts nothing, and keeps its age. An existing entry counts as read for
+// the eviction policy; the call counts in [Stats] as a Set.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, v, store.Replaced)
@@ -51,9 +51,9 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	return w.met(c.put(c.space, &w, "ringcache: set"))
 }
 
-// CompareAndSwap is [Cache.Set] of new if the value of k is old, and reports whether it stored new.
-// If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps its
-// expiry, and counts as read for the eviction policy, and the call in [Stats] as a Set.
+// CompareAndSwap stores new, as [Cache.Set] does, if the value of k equals old, and reports whether
+// it did. If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps
+// its expiry and counts as read for the eviction policy; the call counts in [Stats] as a Set.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, new, store.Replaced)

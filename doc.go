@@ -96,7 +96,7 @@
 // its own pace, and after Close it survives a reboot.
 //
 // The file grows in steps of up to 64 MB and never becomes shorter, but on Linux records and index
-// together use no more than the bound, and 64 KB for each step: space that the cache does not need
+// together use no more than the bound plus 64 KB for each step: space that the cache does not need
 // becomes a hole. (On other systems, and in caches below 64 MB, the index comes on top.) Times to
 // live continue to run while no process has the file open; a wall clock that is not set, or shows
 // an earlier time than at Close, cannot bring back an expired entry (for one exception, see
@@ -108,8 +108,8 @@
 // or had no room for a page that is being written. So the cache allocates disk space for each page
 // before it uses the page. Some copy-on-write file systems (ZFS, APFS) cannot do that, nor can
 // others while a snapshot or a reflink shares the pages: there, keep at least the length of the
-// file free on the disk. What a bad sector held before the file was opened is lost, with other
-// entries nearby (DiscardedRecords of [FileStats]), and its place is never used again.
+// file free on the disk. If a sector was already bad when the file was opened, the entries in and
+// near it are lost (DiscardedRecords of [FileStats]), and the sector is never used again.
 //
 // # Memory
 //
@@ -122,8 +122,9 @@
 //
 // [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns what is above the new
 // bound, and [Cache.Close], or the collection of a Cache that was dropped, returns all of it. If
-// the operating system refuses memory, or the file system of [Options].File is full, the cache goes
-// on at the size that it has ([Stats].EffectiveMaxBytes), and asks for more from time to time.
+// the operating system refuses memory, or the file system of [Options].File is full, the cache
+// keeps working at its current size ([Stats].EffectiveMaxBytes), and asks for more from time to
+// time.
 //
 // GOMEMLIMIT and GOGC don't count this memory, but a container's limit does. Set GOMEMLIMIT to the
 // limit of the process minus MaxBytes, minus a tenth of that limit for other memory outside the

@@ -52,9 +52,9 @@ func (c *Cache) Has(k []byte) bool {
 	return c.looked(got == hit)
 }
 
-// Peek is [Cache.HasGet] that counts as a lookup neither in [Stats] nor for the eviction policy,
-// and does not restart an idle time ([Options].ExpireAfterAccess). Use it in tests and debug pages,
-// and to copy a cache. It allocates and locks like Get.
+// Peek is like [Cache.HasGet], but counts neither in [Stats] nor for the eviction policy, and does
+// not restart an idle time ([Options].ExpireAfterAccess). Use it in tests and debug pages, and to
+// copy a cache. It allocates and locks like Get.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)
@@ -106,9 +106,9 @@ func (c *engine) resetStep(b *bucket, left *int) (done bool) {
 	return done
 }
 
-// Len returns the number of entries, without those of namespaces in the whole cache, but with
-// expired and negative entries that have not been removed yet. In the whole cache it locks every
-// bucket briefly, so entries that are added or removed concurrently may or may not be counted.
+// Len returns the number of entries, including expired and negative ones that have not been removed
+// yet. In the whole cache it leaves out those of namespaces, and locks every bucket briefly:
+// entries that are added or removed concurrently may or may not be counted.
 func (c *Cache) Len() int {
 	if c.space != nil {
 		n, _ := c.space.size(c.engine)

@@ -39,8 +39,8 @@ var (
 	ErrAbsent = errors.New("key is absent")
 
 	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch to a load that calls them for a key
-	// that is being loaded by this load itself, or by one that waits for it: none of them could end. A
-	// cycle is detected only if the loads pass on the context that they are given.
+	// that is being loaded by this load itself, or by one that waits for it: none of them would ever
+	// end. A cycle is detected only if the loads pass on the context that they are given.
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrNamespace is returned in a namespace by methods of the whole cache: Resize, Close,
@@ -69,8 +69,8 @@ var (
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
 	// not a snapshot, or is damaged: the error states the defect and its offset. NewWithOptions
-	// returns it if [Options].File was not written by this package, or on a machine with a different
-	// byte order, or if File + ".dict" does not hold dictionaries. The file is left unchanged.
+	// returns it if [Options].File, or the ".dict" or ".names" beside it, was not written by this
+	// package, or on a machine with a different byte order. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by Load,

@@ -93,10 +93,9 @@ func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	return left, left > 0 // it may have expired since
 }
 
-// GetWithTTL is [Cache.HasGet] and [Cache.TTL] in one lookup of the same entry: it appends the
-// value of k to dst, and returns the extended slice, the remaining time to live, and whether k was
-// present. The time is positive for an entry that expires, and otherwise 0. It allocates and locks
-// like Get.
+// GetWithTTL combines [Cache.HasGet] and [Cache.TTL] in one lookup: it appends the value of k to
+// dst, and returns the extended slice, the remaining time to live, and whether k was present. The
+// time is positive for an entry that expires, and otherwise 0. It allocates and locks like Get.
 func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)

@@ -118,8 +118,8 @@ func (c *Cache) dropNamespace(name string) error {
 	return err
 }
 
-// Reset removes all entries: in constant time in a namespace, and one bucket after another in the
-// whole cache, with those of all namespaces. Once it has returned, no value that was set before its
+// Reset removes all entries: those of a namespace in constant time, and those of the whole cache,
+// all namespaces included, bucket by bucket. Once it has returned, no value that was set before its
 // call is found, not even by another process on the same file ([Options].File). The entry of a
 // concurrent Set may or may not stay; the result of a load that began earlier does not.
 //

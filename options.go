@@ -89,10 +89,10 @@ type Options struct {
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
 	// no lock is held. It may call any method of the same cache, and the key may have been set again
-	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB, a Set of a
-	// longer value also in steps of that length. A panic reaches the caller and leaves the cache
-	// consistent, but OnRemove is not called for the rest of the step, and a value for which entries
-	// were evicted might not be stored.
+	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB, or of the
+	// length of the value that it sets. A panic reaches the caller and leaves the cache consistent,
+	// but OnRemove is not called for the rest of the step, and a value for which entries were evicted
+	// might not be stored.
 	OnRemove func(Removal)
 
 	// HugePages determines when the operating system is asked for large pages, which speed up reads
@@ -209,8 +209,8 @@ const (
 	// read there, so a scan does not flush the cache. See docs/policy.md in the repository.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
-	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Set is cheaper, and its
-	// hit ratio mostly lower, unless keys are read only once, and late.
+	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Sets are cheaper. Its
+	// hit ratio is usually lower, unless keys are read only once, long after their Set.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 

@@ -22,14 +22,14 @@ const leastChunks = 4
 
 // Resize sets the bound on off-heap memory to maxBytes while the cache is in use. When it returns
 // after lowering the bound, the excess has gone back to the operating system, unless the cache is
-// on the Go heap or was made with less than 64 MB (256 MB where the system's pages are 16 KB).
-// Entries stay while there is room, those that have been read first. A step locks one bucket while
-// it processes 64 KB or 256 records, or rebuilds the index.
+// on the Go heap or was made with less than 64 MB (256 MB where the system's pages are 16 KB). It
+// keeps as many entries as fit, and prefers those that have been read. A step locks one bucket
+// while it processes 64 KB or 256 records, or rebuilds the index.
 //
-// The least bound is 256 KB, or depends on the original bound: it is at most 1/8 of that, or 128 MB
-// if that was at least 1 GB. The greatest is 4 TB, or 8 GB for each bucket of a cache that was made
-// with less than 32 MB. Otherwise Resize returns [ErrInvalidOptions] and changes nothing. If calls
-// overlap, the latest wins.
+// The minimum is 256 KB or depends on the original bound: it is at most 1/8 of that, or 128 MB if
+// that was 1 GB or more. The maximum is 4 TB, or 8 GB for each bucket of a cache that was made with
+// less than 32 MB. Outside this range Resize returns [ErrInvalidOptions] and changes nothing. If
+// calls overlap, the latest wins.
 func (c *Cache) Resize(maxBytes int) error {
 	if c.space != nil {
 		return fmt.Errorf("ringcache: resize cache: %w", ErrNamespace)

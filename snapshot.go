@@ -26,8 +26,7 @@ type SaveOptions struct {
 
 	// If Partial is true and the context ends, Save completes the snapshot with the entries saved so
 	// far, and fails only if there are none. Entries that were read lately are saved first
-	// ([PolicyS3FIFO]), and then again with all others, so that a snapshot that is complete is longer
-	// by them.
+	// ([PolicyS3FIFO]), and then again with all others, which makes a complete snapshot longer.
 	Partial bool
 
 	// Progress, if not nil, is called from time to time with the bytes of the records saved so far and
@@ -58,9 +57,9 @@ func (c *Cache) SaveToFile(path string) error {
 // goroutine, plus twice the size of the longest value. Blocks are compressed if that makes them
 // smaller.
 //
-// On an error the file at path is unchanged, unless it is the syncing of its directory that fails.
-// The error is that of the context if it has ended, [ErrClosed] after Close, and that of the file
-// system otherwise.
+// On an error the file at path is unchanged, unless only syncing its directory failed. The error is
+// that of the context if it has ended, [ErrClosed] after Close, and that of the file system
+// otherwise.
 func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 	if err := c.save(ctx, path, o); err != nil {
 		return fmt.Errorf("ringcache: save snapshot: %s: %w", path, err)

@@ -113,8 +113,8 @@ type FileStats struct {
 	DiscardedFiles uint64
 }
 
-// Sub returns the differences of the counters since earlier, the statistics of the same cache at an
-// earlier time, with the gauges of s.
+// Sub returns the increase of the counters since earlier, an earlier result of [Cache.Stats] for
+// the same cache, and the gauges of s.
 func (s Stats) Sub(earlier Stats) Stats {
 	s.GetCalls -= earlier.GetCalls
 	s.SetCalls -= earlier.SetCalls
@@ -165,8 +165,8 @@ func (c *Cache) Stats() Stats {
 }
 
 // UpdateStats adds the counters and gauges of the cache to s. It locks every bucket briefly, one
-// after another, and does not allocate. For a namespace it adds GetCalls, Misses, SetCalls,
-// DelCalls, EntriesCount and BytesSize, and takes no lock: all other fields are of the whole cache.
+// after another, and does not allocate. For a namespace it adds only GetCalls, Misses, SetCalls,
+// DelCalls, EntriesCount and BytesSize, and takes no lock.
 func (c *Cache) UpdateStats(s *Stats) {
 	counters := &c.counters
 	if c.space != nil {

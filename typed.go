@@ -97,13 +97,13 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	return v, ok, err
 }
 
-// Peek is [Typed.Get] that counts neither in [Stats] nor for the eviction policy.
+// Peek is like [Typed.Get], but counts neither in [Stats] nor for the eviction policy.
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("peek", key, withValue)
 	return v, ok, err
 }
 
-// GetWithTTL is [Typed.Get] that also returns the remaining time to live: 0 if the entry never
+// GetWithTTL is like [Typed.Get], and also returns the remaining time to live: 0 if the entry never
 // expires, is absent, or cannot be decoded.
 func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err error) {
 	v, expiry, ok, err := t.look("get", key, getMode)

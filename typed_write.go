@@ -16,9 +16,9 @@ import (
 // reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then an older value of key
 // is gone.
 //
-// Set itself does not allocate, except for an encoding of more than 1 MB, and for a key of more
-// than 128 bytes together with its prefix and the 8 bytes of a namespace; a string or byte slice
-// that has neither may have any length.
+// Set itself does not allocate, except for an encoding of more than 1 MB, and for a key that has
+// more than 128 bytes with its prefix and 8 bytes for a namespace. A string or byte slice with
+// neither may have any length.
 func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
 
 // SetWithTTL is [Typed.Set] with the TTL of [Cache.SetWithTTL].
@@ -40,9 +40,9 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	return t.cache.setFor(k, data, l)
 }
 
-// SetIfAbsent is [Typed.SetWithTTL] if key is absent. If key is present, it returns the existing
-// value and false, and [ErrDecode] if that cannot be decoded. If v cannot be encoded, nothing
-// changes.
+// SetIfAbsent stores v, as [Typed.SetWithTTL] does, if key is absent. If key is present, it returns
+// the existing value and false, and [ErrDecode] if that cannot be decoded. If v cannot be encoded,
+// nothing changes.
 func (t *Typed[K, V]) SetIfAbsent(
 	key K, v V, ttl time.Duration,
 ) (was V, stored bool, err error) {
@@ -62,8 +62,8 @@ func (t *Typed[K, V]) SetIfAbsent(
 	return was, stored, err
 }
 
-// CompareAndSwap is [Typed.Set] of new if the value of key has the same encoding as old. If either
-// cannot be encoded, nothing changes.
+// CompareAndSwap stores new, as [Typed.Set] does, if the value of key has the same encoding as old.
+// If either cannot be encoded, nothing changes.
 func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
 	var room [stackKey]byte
 	s, before := scratch.Get(), scratch.Get()
@@ -80,8 +80,8 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 	return t.cache.CompareAndSwap(t.key(room[:0], key), was, data)
 }
 
-// SetIfChanged is [Typed.Set] unless the value of key has the same encoding as v. It reports
-// whether it stored v.
+// SetIfChanged stores v, as [Typed.Set] does, unless the value of key has the same encoding, and
+// reports whether it did.
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	var room [stackKey]byte
 	k := t.key(room[:0], key)
