@@ -80,8 +80,8 @@ func (c *Cache) rewrite(w *write) error {
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an
 // entry that never expires, 0 and false on a miss. With [Options].ExpireAfterAccess, reads can
-// extend that time. TTL counts neither in [Stats] nor for the eviction policy, does not allocate,
-// and locks like Get.
+// extend that time. TTL counts neither in [Stats] nor as a read, does not allocate, and locks like
+// Get.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)

@@ -17,10 +17,9 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// ReadSnapshot adds the entries of a snapshot to the cache, as many as fit, and
-// returns the number of bytes read. An existing key keeps its value: that of the snapshot is older.
-// ReadSnapshot stops at the end mark of the snapshot: unlike ReadFrom of an [io.ReaderFrom], it
-// does not read to the end of r.
+// ReadSnapshot adds the entries of a snapshot to the cache, as many as fit, and returns the number
+// of bytes read. An existing key keeps its value: that of the snapshot is older. Unlike ReadFrom of
+// an [io.ReaderFrom], it stops at the end mark of the snapshot, not at the end of r.
 //
 // The caller's goroutine reads each block once, and uses a few megabytes. ([Load] uses several
 // goroutines.) Other goroutines may use the cache meanwhile.

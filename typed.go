@@ -97,7 +97,7 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	return v, ok, err
 }
 
-// Peek is like [Typed.Get], but counts neither in [Stats] nor for the eviction policy.
+// Peek is [Typed.Get], except that it counts neither in [Stats] nor as a read.
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("peek", key, withValue)
 	return v, ok, err
