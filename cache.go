@@ -57,11 +57,9 @@ type engine struct {
 
 	// arena is the large buckets, and the state that balances them with the small ones.
 	arena struct {
-		mu       sync.Mutex // one writer at a time
-		held     [store.LargeBuckets]int
-		promised int // bytes that large Sets in progress will need
-		hand     int // the next small bucket to release memory
-		buckets  [store.LargeBuckets]bucket
+		mu      sync.Mutex // one writer at a time
+		hand    int        // the next small bucket to release memory
+		buckets [store.LargeBuckets]bucket
 	}
 }
 

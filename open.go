@@ -327,12 +327,6 @@ func (c *engine) recover(timed bool, names map[string]uint64) {
 	c.inParallel(func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
 	c.adoptNamespaces(names)
 	c.inParallel(func(b *bucket) { b.change((*store.Store).Settle) })
-	a := &c.arena
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range a.buckets {
-		c.updateQuotas(&a.buckets[i])
-	}
 }
 
 // compressInBackground is the goroutine of a cache with a Compressor. It compresses the queues that

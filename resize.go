@@ -175,7 +175,6 @@ func (c *engine) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	c.fitStep(lb, f, w)
-	c.updateQuotas(lb)
 }
 
 // giveChunk makes a bucket release a chunk, and reports whether it gave
@@ -183,9 +182,6 @@ func (c *engine) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
 func (c *engine) giveChunk(b *bucket, w *write) bool {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	if b.Large {
-		defer c.updateQuotas(b)
-	}
 	b.lock()
 	defer b.unlockFor(w)
 	m := b.Memory()

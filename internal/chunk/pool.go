@@ -72,6 +72,7 @@ type Pool struct {
 	huge      HugePages
 
 	used  atomic.Int64 // bytes of chunks and pages handed out
+	pages atomic.Int64 // pages handed out
 	bound atomic.Int64 // bytes that may be used: most, or what the system gave
 	most  atomic.Int64 // the bound that was set
 
@@ -135,6 +136,9 @@ func (p *Pool) PageSize() int { return p.pageSize }
 
 // Used returns the bytes of chunks and pages that are handed out.
 func (p *Pool) Used() int { return int(p.used.Load()) }
+
+// PagesUsed returns the number of pages that are handed out.
+func (p *Pool) PagesUsed() int { return int(p.pages.Load()) }
 
 // Spare returns the bytes that may still be handed out. It is below 0 while more than the bound is
 // handed out.
@@ -248,6 +252,7 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 		pages = append(pages, r)
 	}
 	p.used.Add(int64(n * p.pageSize))
+	p.pages.Add(int64(n))
 	for p.heldLocked() > int(p.most.Load()) && (p.releaseChunkLocked() || p.releasePageLocked()) {
 	}
 	return pages, nil
@@ -302,6 +307,7 @@ func (p *Pool) PutPages(rs []Ref) {
 	defer p.mu.Unlock()
 	p.idlePages = append(p.idlePages, rs...)
 	p.used.Add(-int64(len(rs) * p.pageSize))
+	p.pages.Add(-int64(len(rs)))
 }
 
 // pageAreaSize returns the most bytes of an area for pages.
@@ -398,6 +404,7 @@ func (p *Pool) Close() {
 	p.fresh, p.filled, p.pageArea = none, none, none
 	p.idle, p.notResident, p.idlePages, p.notResidentPages = nil, nil, nil, nil
 	p.used.Store(0)
+	p.pages.Store(0)
 }
 
 // Unmap gives the addresses back. It must not be called as long as a chunk can be reached.

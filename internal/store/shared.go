@@ -86,6 +86,7 @@ type Shared struct {
 	quota    atomic.Int64  // bytes of rings and index that each small bucket may hold
 	full     atomic.Int64  // the same if there were no large buckets
 	Hand     atomic.Uint32 // the next bucket to give up memory if the system refuses it
+	Indexes  atomic.Int32  // buckets whose index has a page
 	Arrivals arrivals
 
 	learners [2]learner // of the small buckets, and of the large ones
@@ -159,6 +160,11 @@ func (s *Shared) idle(part int) int { return max(0, s.Pool.Spare()-s.EffectiveBo
 // EffectiveBound returns the bytes that the cache may hold as long as the system refuses more.
 func (s *Shared) EffectiveBound() int { return min(s.Bound(), s.Pool.Bound()) }
 
+// ForRecords returns the part of EffectiveBound that is not in indexes.
+func (s *Shared) ForRecords() int {
+	return max(0, s.EffectiveBound()-s.Pool.PagesUsed()*s.Pool.PageSize())
+}
+
 // SetBound sets the bytes that the cache may hold. It leaves Total, the bytes that the buckets
 // share.
 func (s *Shared) SetBound(maxBytes int) {
@@ -207,7 +213,7 @@ type Arrival struct{ Records, Bytes int }
 type arrivals struct {
 	records      atomic.Int64
 	small, large atomic.Int64 // bytes
-	Held         atomic.Int64 // bytes that the large buckets hold
+	Held         atomic.Int64 // bytes that the large buckets hold, or are to get (AddHeld)
 	needSmall    atomic.Int64 // bytes of live entries and of indexes (Store.tellNeed)
 	needLarge    atomic.Int64
 	sparse       atomic.Bool
@@ -314,6 +320,12 @@ func (s *Shared) largeTarget() int {
 		keep = min(keep, bound/16)
 	}
 	return min(int(share*float64(bound)), bound-keep)
+}
+
+// AddHeld adds n bytes to those that the large buckets hold, or are to get.
+func (s *Shared) AddHeld(n int) {
+	s.Arrivals.Held.Add(int64(n))
+	s.SetQuotas()
 }
 
 // SetQuotas gives the small buckets what the large ones leave. Concurrent calls may compute from

@@ -70,6 +70,7 @@ type Store struct {
 	about     uint64 // hash of the write under way, whose entry stays
 	unsure    unsure
 	told      int // the need that tellNeed reported last
+	toldHeld  int // the memory of a large bucket that endWrite reported last
 	incoming  int // bytes of the longest record under way to a large bucket
 	expirer   expirer
 	searched  uint64    // generations forgotten before the last complete walk began
@@ -182,11 +183,22 @@ type unsure struct {
 	slot, hash uint64
 }
 
-// EndWrite must be called before the lock is released after a Set. After a panic, it removes what
-// the Set has left.
+// EndWrite must be called before the lock is released after a change. After a panic in Set, it
+// removes what the Set has left.
 func (b *Store) EndWrite() {
+	if b.unsure.on || b.Large {
+		b.endWrite()
+	}
+}
+
+// endWrite is the rare part of EndWrite.
+func (b *Store) endWrite() {
 	if b.unsure.on {
 		b.removeUnsure()
+	}
+	if n := b.held(); b.Large && n != b.toldHeld {
+		b.Shared.AddHeld(n - b.toldHeld)
+		b.toldHeld = n
 	}
 }
 
@@ -446,7 +458,10 @@ func (b *Store) deadBytes() (n int) {
 // Reset drops all entries without a call of OnRemove, and gives the memory back to the pool.
 func (b *Store) Reset() {
 	b.forget()
-	b.Shared.Pool.PutPages(b.Index.Reset())
+	if !b.Index.Empty() {
+		b.Shared.Indexes.Add(-1)
+		b.Shared.Pool.PutPages(b.Index.Reset())
+	}
 	for in := range b.inUse() {
 		b.Ring(in).Reset()
 	}
