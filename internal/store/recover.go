@@ -148,6 +148,7 @@ func (b *Store) recoverRecord(
 		return key
 	}
 	r.Count(1, hd.Total(), hd.Deadlines != record.Timeless)
+	b.seen = max(b.seen, int32(hd.Total()))
 	if hd.Kind&record.Spaced != 0 {
 		b.countKind(hd.Kind, 1)
 	}
@@ -232,6 +233,7 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	}
 	pos := r.Append(rec, nil, nil)
 	r.Count(1, len(rec), w.Expiry != 0)
+	b.seen = max(b.seen, int32(len(rec)))
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))
 		b.countKind(w.Kind, 1)
