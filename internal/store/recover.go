@@ -211,13 +211,11 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	// bucket that ring may have. If all records fit, the bucket may have held somewhat more than its
 	// quota, but not if values were compressed there or a record is in the snapshot twice.
 	if more := len(rec) - r.Left(); more > 0 {
-		need := b.chunksFor(more)
-		hasRoom := need <= b.free(b.limit())
-		if !hasRoom && to.Fit {
-			bytes, quota := need<<b.Shared.Shift, b.quota()
-			hasRoom = bytes <= b.Shared.Pool.Spare() && b.held()+bytes <= quota+quota/fitShare
+		bytes, quota := b.chunksFor(more)<<b.Shared.Shift, b.quota()
+		if to.Fit {
+			quota += quota / fitShare
 		}
-		if !hasRoom || r.Extend(uint64(len(rec)), math.MaxInt) != nil {
+		if bytes > b.Shared.Pool.Spare() || b.held()+bytes > quota || r.Extend(uint64(len(rec)), math.MaxInt) != nil {
 			return false, false
 		}
 	}
