@@ -301,7 +301,7 @@ func (b *bucket) invalidateLocked(w *write) {
 // meetsLocked reports whether the bucket has the key, and whether the condition of a write holds
 // for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
-	if w.Restored { // negative entries are newer too
+	if w.Restored && !w.RewriteOnly { // negative entries are newer too
 		there = b.FindOrExpire(&w.Write, new(store.Found))
 		return there, !there
 	}

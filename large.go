@@ -58,7 +58,7 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 	if c.shared.IsForgotten(&w.Write) {
 		return 0, errForgotten
 	}
-	if !w.freed {
+	if !w.freed && !w.RewriteOnly {
 		c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
 	}
 	lb.Expect(w.Bytes)

@@ -54,13 +54,14 @@ type Store struct {
 	mean      int32       // the mean size of a record, in bytes
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
 	growAt    int32       // load factor at which the index grows, in sixteenths
-	pageDelta int32       // pages that the index is about to get; negative: to give up
+	pageDelta int32       // pages that the index is about to get
 	spaced    int         // live records of namespaces
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
 	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
+	seen      int32       // bytes of the longest record that there ever was
 	appended  int         // bytes appended to the rings since sweep last looked
 	unswept   uint64
 	Rewrites  uint64 // values overwritten in place, except by overwritePlain
@@ -265,6 +266,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 	t := w.Times
 	pos := r.Append(b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t), w.Key, w.Value)
 	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
+	b.seen = max(b.seen, int32(w.Bytes))
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
 		b.spaced++
