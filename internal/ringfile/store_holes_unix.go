@@ -96,8 +96,8 @@ func (f *Store) dropChunk(b []byte) bool {
 	return true
 }
 
-// fillChunk allocates disk space for a hole, and maps it. Where no hole could be made, the chunk has
-// its space still, however full the disk is.
+// fillChunk allocates disk space for a hole, and maps it. Where no hole could be made, the chunk
+// still has its space, however full the disk is.
 func (f *Store) fillChunk(b []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
