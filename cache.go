@@ -35,10 +35,10 @@ type engine struct {
 	machine  *clock.Machine // the source of times; nil: the real one
 	options  Options        // the result of Cache.Options, except for the bound
 
-	pauses    *singleflight.Pauses // of failed refreshes; nil without Options.RefreshAhead
+	pauses    *singleflight.Pauses // of failed refreshes; nil if there are none
 	refusals  refusals
-	loads     struct{ started, failed, dropped, stale atomic.Uint64 } // counted in Stats
-	snapshots struct{ loaded, discarded atomic.Uint64 }               // the same
+	loads     struct{ started, failed, dropped atomic.Uint64 } // counted in Stats
+	snapshots struct{ loaded, discarded atomic.Uint64 }        // the same
 
 	// spaces are the namespaces. Buckets may be locked while mu is held. Reading the map takes no lock
 	// that is held meanwhile.

@@ -110,7 +110,8 @@ func newCache(g geometry) *Cache {
 	}}
 	c.spaces.file = g.nameFile
 	c.options.RefreshTimeout = cmp.Or(g.RefreshTimeout, defaultRefreshTimeout)
-	if g.RefreshAhead > 0 {
+	c.options.SoftTimeout = cmp.Or(g.SoftTimeout, c.options.RefreshTimeout)
+	if g.RefreshAhead > 0 || g.StaleIfError > 0 {
 		c.pauses = new(singleflight.Pauses)
 	}
 	for i := range c.buckets {
@@ -127,7 +128,7 @@ func newCache(g geometry) *Cache {
 	return c
 }
 
-// Options returns the settings of the cache, with the default of RefreshTimeout filled in, MaxBytes
+// Options returns the settings of the cache, with the defaults of timeouts filled in, MaxBytes
 // as last set by Resize, and File as an absolute path. NewWithOptions with the result makes a cache
 // with the same settings. It does not allocate, takes no lock, and works after Close.
 func (c *Cache) Options() Options {

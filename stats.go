@@ -76,9 +76,9 @@ type LoadStats struct {
 	// caller waited any more, or the cache refused it.
 	Dropped uint64
 
-	// StaleHits counts the keys for which an expired value was returned because their load had failed
-	// (Options.StaleIfError); NegativeHits, those that were not loaded because an earlier load had
-	// found that they have no value (ErrAbsent). Both are among Stats.Misses.
+	// StaleHits counts the keys for which an expired value was returned (Options.StaleIfError);
+	// NegativeHits, those that were not loaded because an earlier load had found that they have no
+	// value (ErrAbsent). Both are among Stats.Misses.
 	StaleHits    uint64
 	NegativeHits uint64
 }
@@ -187,7 +187,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.Loads.Started += c.loads.started.Load()
 	s.Loads.Errors += c.loads.failed.Load()
 	s.Loads.Dropped += c.loads.dropped.Load()
-	s.Loads.StaleHits += c.loads.stale.Load()
+	s.Loads.StaleHits += n.Stale
 	s.RestoredEntries += c.snapshots.loaded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
 	if z := c.shared.Compression; z != nil {

@@ -161,11 +161,6 @@ func (s *Shared) SetBound(maxBytes int) {
 	s.SetQuotas()
 }
 
-// IsKept reports whether an expired value may still be returned if a load fails.
-//
-//go:norace
-func (s *Shared) IsKept(expiry uint32) bool { return s.Now() < s.KeptUntil(expiry) }
-
 // MaxValue returns the length of the longest value, which a header must have room for.
 func (s *Shared) MaxValue() int {
 	return int(min(uint64(s.Bound())/maxValueShare, math.MaxUint32)) // unsigned: a shift
