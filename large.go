@@ -282,8 +282,8 @@ func (c *engine) takePageLocked(w *write) (more bool) {
 	return true
 }
 
-// takeOwnLargeLocked makes the large bucket of a write's key, which freeForSmall has spared, release
-// what the key's small bucket b lacks. Neither has the key in a large record by now.
+// takeOwnLargeLocked makes the large bucket of a write's key, which freeForSmall has spared,
+// release what the key's small bucket b lacks. Neither has the key in a large record by now.
 func (c *engine) takeOwnLargeLocked(b *bucket, w *write) {
 	if lack := b.Lack(w.Bytes); lack > 0 {
 		lb := c.largeBucket(w.Hash)

@@ -76,10 +76,11 @@ type Pool struct {
 	mapSize   int // bytes of the next area for rings
 	huge      HugePages
 
-	used  atomic.Int64 // bytes of chunks and pages handed out
-	pages atomic.Int64 // pages handed out
-	bound atomic.Int64 // bytes that may be used: most, or what the system gave
-	most  atomic.Int64 // the bound that was set
+	used      atomic.Int64 // bytes of chunks and pages handed out
+	pages     atomic.Int64 // pages handed out
+	pageBytes atomic.Int64 // the part of used that is in blocks of pages
+	bound     atomic.Int64 // bytes that may be used: most, or what the system gave
+	most      atomic.Int64 // the bound that was set
 
 	onBound func() // may be nil
 
@@ -144,8 +145,9 @@ func (p *Pool) PageSize() int { return p.pageSize }
 // Used returns the bytes of chunks and pages that are handed out.
 func (p *Pool) Used() int { return int(p.used.Load()) }
 
-// PagesUsed returns the number of pages that are handed out.
+// PagesUsed returns the number of pages that are handed out, and PageBytes their part of Used.
 func (p *Pool) PagesUsed() int { return int(p.pages.Load()) }
+func (p *Pool) PageBytes() int { return int(p.pageBytes.Load()) }
 
 // Spare returns the bytes that may still be handed out. It is below 0 while more than the bound is
 // handed out.
@@ -259,7 +261,7 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 		}
 		if _, whole := p.blockOf(len(p.idlePages) - 1); whole {
 			p.wholeBlocks--
-			p.used.Add(int64(p.block))
+			p.usePagesLocked(p.block)
 		}
 		r, _ := pop(&p.idlePages)
 		pages = append(pages, r)
@@ -331,7 +333,12 @@ func (p *Pool) putPagesLocked(rs []Ref) {
 	for _, r := range rs {
 		p.idleLocked(r)
 	}
-	p.used.Add(-int64((p.wholeBlocks - had) * p.block))
+	p.usePagesLocked(-(p.wholeBlocks - had) * p.block)
+}
+
+func (p *Pool) usePagesLocked(bytes int) {
+	p.used.Add(int64(bytes))
+	p.pageBytes.Add(int64(bytes))
 }
 
 // idleLocked makes a page idle. If a block has several pages, the lowest idle one of all is the
@@ -472,6 +479,7 @@ func (p *Pool) Close() {
 	p.wholeBlocks = 0
 	p.used.Store(0)
 	p.pages.Store(0)
+	p.pageBytes.Store(0)
 }
 
 // Unmap gives the addresses back. It must not be called as long as a chunk can be reached.

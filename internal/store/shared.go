@@ -151,7 +151,7 @@ func (s *Shared) EffectiveBound() int { return min(s.Bound(), s.Pool.Bound()) }
 
 // ForRecords returns the part of EffectiveBound that is not in indexes.
 func (s *Shared) ForRecords() int {
-	return max(0, s.EffectiveBound()-s.Pool.PagesUsed()*s.Pool.PageSize())
+	return max(0, s.EffectiveBound()-s.Pool.PageBytes())
 }
 
 // SetBound sets the bytes that the cache may hold. It leaves Total, the bytes that the buckets
