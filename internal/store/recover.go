@@ -215,7 +215,8 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 		if to.Fit {
 			quota += quota / fitShare
 		}
-		if bytes > b.Shared.Pool.Spare() || b.held()+bytes > quota || r.Extend(uint64(len(rec)), math.MaxInt) != nil {
+		if bytes > b.Shared.Pool.Spare() || b.held()+bytes > quota ||
+			r.Extend(uint64(len(rec)), math.MaxInt) != nil {
 			return false, false
 		}
 	}
