@@ -327,7 +327,6 @@ func (b *Store) DropStep(left *int) (done bool) {
 type Fit struct {
 	begun bool
 	Done  bool
-	pages int  // pages that the index is to have
 	evict bool // down to total chunks; else only what live records do not need is given up
 	total int
 	moves int // bytes of records that may still be moved
