@@ -37,7 +37,7 @@ func (b *Store) limit() limits {
 		pages = most // shrinkIndex will reduce them
 	}
 	total, held := max(quota-pages*s.Pool.PageSize(), 0)>>s.Shift, b.chunks()
-	if next := held + b.chunksFor(b.Longest) + 1; next > total {
+	if next := held + b.chunksFor(b.Longest) + 1; next > total && !b.strict {
 		total = max(total, min(next, total+s.lent(quota)>>s.Shift))
 	}
 	if total > held {
