@@ -39,7 +39,7 @@ func mustFit(verb string, keys int, beside ...int) {
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	mustFit("get batch", len(keys), len(vals))
 	from, before := len(dst), cap(dst)
-	var bl lookups
+	bl := lookups{mode: getMode}
 	var room [batchSize][]byte
 	s := scratch.Get()
 	defer s.Release()
@@ -98,6 +98,7 @@ type lookups struct {
 	hashes [batchSize]uint64
 	found  [batchSize]located
 	now    uint32 // 0: the clock was not read, because nothing in the cache expires
+	mode   lookupMode
 }
 
 // getBlock looks up at most batchSize keys: it runs each of the two halves of Cache.lookup for all
@@ -120,9 +121,11 @@ func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []by
 			bl.now = 0 // that may have taken long: the rest read the clock
 			l.got = got
 		}
-		vals[i] = nil
 		if got == hit {
 			hits++
+		}
+		vals[i] = nil
+		if got == hit || got == stale {
 			if vals[i] = dst[before:len(dst):len(dst)]; vals[i] == nil {
 				vals[i] = []byte{} // an empty value is not nil
 			}
@@ -164,7 +167,7 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	}
 	for i := range keys {
 		l := &found[i]
-		l.mode = getMode
+		l.mode = bl.mode
 		l.seq = l.b.seq.Load()
 		var candidate store.Outcome
 		l.rec, l.slot, l.s, candidate = l.b.Candidate(hashes[i], nil)
@@ -252,7 +255,7 @@ func (c *Cache) keysOf(s *scratch.Buffer, room, keys [][]byte) [][]byte {
 // [*BatchError], lists it. A panic is raised when all loads have ended. If ctx ends, its error
 // applies to the keys still waited for; if it ended before the call, nothing is loaded.
 //
-// Hits that are due ([Options].RefreshAhead) are loaded in the background. If all keys are present
+// Refreshes ([Options].RefreshTimeout) are made with a second call of load. If all keys are present
 // and none is due, GetOrLoadBatch allocates and locks like GetBatch, and in a namespace it also
 // allocates a slice of the keys.
 func (c *Cache) GetOrLoadBatch(
@@ -264,7 +267,6 @@ func (c *Cache) GetOrLoadBatch(
 	defer s.Release()
 	keys = c.keysOf(s, nil, keys)
 	out, hits, failed := c.getOrLoadBatch(ctx, dst, keys, vals, load, nil)
-	c.lookedFor(len(keys), hits)
 	return out, hits, batchErrorOf(failed)
 }
 
@@ -275,30 +277,38 @@ func (c *Cache) getOrLoadBatch(
 	usable func(i int, v []byte) bool,
 ) (out []byte, hits int, failed []KeyError) {
 	from, room := len(dst), cap(dst)
-	var bl lookups
-	var missing, due []wanted
+	bl := lookups{mode: getMode | orStale}
+	var all []wanted
+	found, waits := 0, false
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
-		dst, _ = c.getBlock(&bl, dst, keys[i:end], vals[i:end])
+		var n int
+		dst, n = c.getBlock(&bl, dst, keys[i:end], vals[i:end])
+		found += n
 		for j, l := range bl.found[:end-i] {
 			w := wanted{at: i + j, key: keys[i+j], hash: bl.hashes[j]}
+			w.got = c.next(ctx, w.hash, l.expiry, l.got)
 			switch {
-			case l.got == negative:
+			case w.got == negative:
 				c.counters.Here().Negative.Add(1)
-			case l.got == miss || usable != nil && !usable(w.at, vals[w.at]):
-				missing = append(missing, w)
-			default:
+				continue
+			case w.got != miss && w.got != stale && usable != nil && !usable(w.at, vals[w.at]):
+				w.got = miss
+			case l.got == hit:
 				hits++
-				if c.isDue(l.expiry) {
-					due = append(due, w)
-				}
+			}
+			if w.got != hit {
+				all = append(all, w)
+				waits = waits || w.got != needsRefresh
 			}
 		}
 	}
-	c.refresh(ctx, due, load)
-	if len(missing) > 0 {
-		c.load(ctx, missing, load)
-		n, failed := takeLoaded(vals, missing)
+	c.lookedFor(len(keys), found)
+	if len(all) > 0 {
+		c.load(ctx, all, load)
+	}
+	if waits {
+		n, failed := takeLoaded(vals, all)
 		dst = append(dst[:from], slices.Concat(vals[:len(keys)]...)...)
 		rebase(dst[from:], vals[:len(keys)])
 		return dst, hits + n, failed
@@ -309,21 +319,15 @@ func (c *Cache) getOrLoadBatch(
 	return dst, hits, nil
 }
 
-// refresh starts a background load of the keys.
-func (c *Cache) refresh(ctx context.Context, due []wanted, load byteLoader) {
-	var g *loadGroup
-	defer func() { g.start(c.engine, load) }() // even after a panic: loads are listed by now
-	for i := range due {
-		g = c.addRefresh(ctx, g, due[i].key, due[i].hash)
-	}
-}
-
-// takeLoaded puts the values that were missing into vals. It returns the number of those that were
-// in the cache after all, and the errors.
-func takeLoaded(vals [][]byte, missing []wanted) (hits int, failed []KeyError) {
-	for i := range missing {
-		w := &missing[i]
-		if w.err == nil && w.call == nil {
+// takeLoaded puts the values that were waited for into vals. It returns the number of those that
+// were in the cache after all, and the errors.
+func takeLoaded(vals [][]byte, all []wanted) (hits int, failed []KeyError) {
+	for i := range all {
+		w := &all[i]
+		if w.got == needsRefresh {
+			continue
+		}
+		if w.got == hit {
 			hits++
 		}
 		switch vals[w.at] = nil; w.err {

@@ -27,7 +27,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     [2]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
@@ -79,7 +79,8 @@ const (
 	hit          = outcome(store.Hit) // the value was found
 	unclear      = outcome(store.Unclear)
 	negative     = unclear + iota // a load found no value: a miss except to loads
-	needsRefresh                  // a hit that must start a load of the value (engine.getAhead)
+	needsRefresh                  // usable, but a load of it must be started (engine.loadFor)
+	stale                         // the value has expired, and Options.StaleIfError keeps it
 	elsewhere                     // not here, but perhaps in a large bucket
 	inCold                        // in the cold part: to be read by engine.lookupCold
 	due                           // found, and its expiry must be extended (engine.putOff)
@@ -208,19 +209,26 @@ func (b *bucket) read(
 	var f store.Found
 	out = dst
 	if b.Find(&f, k, h) {
+		isNegative, now := f.Kind.Base() == record.Negative, uint32(0)
+		if f.Expiry != 0 {
+			now = b.Shared.Now()
+		}
+		expired := now > 0 && now >= f.Expiry
 		switch {
 		// Before the copy: k may overlap dst.
-		case b.Shared.Expired(f.Expiry) && (mode&orStale == 0 || !b.Shared.IsKept(f.Expiry)):
-		case f.Kind.Base() == record.Negative:
+		case expired && (mode&orStale == 0 || isNegative || now >= b.Shared.KeptUntil(f.Expiry)):
+		case isNegative:
 			got = negative
-		case mode&renewing != 0 && b.Shared.Idles && b.IsDue(&f):
+		case !expired && mode&renewing != 0 && b.Shared.Idles && b.IsDue(&f):
 			return dst, 0, due // or torn: the caller looks again
 		case index.Ring(f.Slot) >= policy.Queue && mode&(withValue|touching) != 0:
 			return dst, 0, inCold // or torn: the caller looks again
+		case expired:
+			got = stale
 		default:
 			got = hit
 		}
-		if got == hit && mode&withValue != 0 {
+		if (got == hit || got == stale) && mode&withValue != 0 {
 			var whole bool
 			if out, whole = b.copyValue(&f, dst, seq); !whole {
 				return dst, 0, retry
@@ -301,7 +309,7 @@ func (b *bucket) invalidateLocked(w *write) {
 // meetsLocked reports whether the bucket has the key, and whether the condition of a write holds
 // for it.
 func (b *bucket) meetsLocked(w *write) (there, met bool) {
-	if w.Restored { // negative entries are newer too
+	if w.Restored && !w.RewriteOnly { // negative entries are newer too
 		there = b.FindOrExpire(&w.Write, new(store.Found))
 		return there, !there
 	}

@@ -16,9 +16,9 @@ import (
 )
 
 // Cache is a cache of byte slices whose memory is outside the Go heap. It is made by [New] or
-// [NewWithOptions], must not be copied, and is safe for concurrent use by any number of goroutines.
-// Operations on one key take amortized constant time, apart from copying keys and values. A Cache
-// that becomes unreachable releases its memory when it is collected; [Cache.Close] does so at once.
+// [NewWithOptions], must not be copied, and is safe for concurrent use. Operations on one key take
+// amortized constant time, apart from copying keys and values. A Cache that becomes unreachable
+// releases its memory when it is collected; [Cache.Close] does so at once.
 type Cache struct {
 	*engine
 	space *space // the namespace; nil: the whole cache
@@ -35,10 +35,10 @@ type engine struct {
 	machine  *clock.Machine // the source of times; nil: the real one
 	options  Options        // the result of Cache.Options, except for the bound
 
-	pauses    *singleflight.Pauses // of failed refreshes; nil without Options.RefreshAhead
+	pauses    *singleflight.Pauses // of failed refreshes; nil if there are none
 	refusals  refusals
-	loads     struct{ started, failed, dropped, stale atomic.Uint64 } // counted in Stats
-	snapshots struct{ loaded, discarded atomic.Uint64 }               // the same
+	loads     struct{ started, failed, dropped atomic.Uint64 } // counted in Stats
+	snapshots struct{ loaded, discarded atomic.Uint64 }        // the same
 
 	// spaces are the namespaces. Buckets may be locked while mu is held. Reading the map takes no lock
 	// that is held meanwhile.
@@ -57,11 +57,9 @@ type engine struct {
 
 	// arena is the large buckets, and the state that balances them with the small ones.
 	arena struct {
-		mu       sync.Mutex // one writer at a time
-		held     [store.LargeBuckets]int
-		promised int // bytes that large Sets in progress will need
-		hand     int // the next small bucket to release memory
-		buckets  [store.LargeBuckets]bucket
+		mu      sync.Mutex // one writer at a time
+		hand    int        // the next small bucket to release memory
+		buckets [store.LargeBuckets]bucket
 	}
 }
 

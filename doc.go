@@ -56,8 +56,8 @@
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
 // at a time, and callers that miss on the key wait for it until their context ends; a Set or Del in
 // the meantime takes precedence over its result. [Options].RefreshAhead loads entries in the
-// background before they expire. With [Options].StaleIfError, you get the expired value when a load
-// fails.
+// background before they expire. With StaleIfError, you get the expired value when a load fails or
+// is slow: see docs/loading.md.
 //
 // # Concurrency
 //

@@ -94,9 +94,6 @@ func (c *engine) resetStep(b *bucket, left *int) (done bool) {
 	defer c.notify(&w)
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	if b.Large {
-		defer c.updateQuotas(b)
-	}
 	b.lock()
 	defer b.unlockFor(&w)
 	if done = b.Closed || b.DropStep(left); done && !b.Closed {

@@ -118,8 +118,8 @@ func (p *LoadPanic) Unwrap() error {
 	return err
 }
 
-// BatchError is the error of [Cache.GetOrLoadBatch]: the errors of all keys that failed, each of
-// which [errors.Is] finds. The results of the other keys are valid.
+// BatchError is the error of [Cache.GetOrLoadBatch]. It has the error of each key that failed, for
+// [errors.Is]; the results of the other keys are valid.
 type BatchError struct {
 	Failed []KeyError // at least one, in the order of the keys
 }

@@ -151,7 +151,8 @@ func ExampleBatchError() {
 	// moon 3: connection refused
 }
 
-// While the source is down, an expired value is returned instead.
+// While the source is down, an expired value is returned instead. Only the first call waits for the
+// load to fail.
 func ExampleOptions_staleIfError() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20, TTL: 100 * time.Millisecond, StaleIfError: time.Hour})
@@ -171,6 +172,44 @@ func ExampleOptions_staleIfError() {
 	// Output:
 	// false
 	// Saturn <nil>
+}
+
+// A backend that is slow costs a call the soft timeout, and later ones nothing. The load goes on.
+func ExampleOptions_softTimeout() {
+	cache, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: 32 << 20, TTL: 100 * time.Millisecond,
+		StaleIfError: time.Hour, SoftTimeout: 50 * time.Millisecond})
+	if err != nil {
+		panic(err)
+	}
+	defer cache.Close()
+
+	answer := make(chan string)
+	slow := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
+		select {
+		case v := <-answer:
+			return []byte(v), time.Hour, nil
+		case <-ctx.Done(): // RefreshTimeout, here 30 seconds
+			return nil, 0, ctx.Err()
+		}
+	}
+	_ = cache.Set([]byte("moons"), []byte("146"))
+	time.Sleep(200 * time.Millisecond)
+	for range 3 {
+		v, err := cache.GetOrLoad(context.Background(), nil, []byte("moons"), slow)
+		fmt.Printf("%s %v\n", v, err)
+	}
+	answer <- "274"
+	for !cache.Has([]byte("moons")) {
+		time.Sleep(time.Millisecond)
+	}
+	v, err := cache.GetOrLoad(context.Background(), nil, []byte("moons"), slow)
+	fmt.Printf("%s %v\n", v, err)
+	// Output:
+	// 146 <nil>
+	// 146 <nil>
+	// 146 <nil>
+	// 274 <nil>
 }
 
 // A panic in a load reaches the callers that wait for its value.

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"context"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/scratch"
@@ -135,4 +136,63 @@ func (c *engine) deleteStep(b *bucket, first bool) (dropped int, done bool) {
 	b.lock()
 	defer b.unlockFor(&w)
 	return b.DeleteStep(first)
+}
+
+// What GetOrLoad does depends on the value in the cache:
+//
+//   - It is fresh: GetOrLoad returns it.
+//   - It is usable: it is due (Options.RefreshAhead), or has expired and is kept
+//     (Options.StaleIfError). Its load is a refresh, which goes on in the background when no caller
+//     waits, until Options.RefreshTimeout. A caller waits only if the value has expired, at most
+//     for Options.SoftTimeout. After a refresh has failed or was late, the next one of the key
+//     comes after a pause and nobody waits for it, and of the callers for other keys one waits
+//     after each pause, until a refresh succeeds in time.
+//   - It is gone: callers wait for the load, which ends with the context of the last of them.
+
+// isDue reports whether a hit on an entry with that expiry starts a load.
+func (c *engine) isDue(expiry uint32) bool {
+	ahead := c.options.RefreshAhead
+	return ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= ahead
+}
+
+// next returns what a caller does after a lookup with hash h has found an entry with that expiry:
+// hit to use the value, needsRefresh to start a load as well, stale to wait for a load within
+// Options.SoftTimeout, or the other outcomes of the lookup.
+func (c *engine) next(ctx context.Context, h uint64, expiry uint32, got outcome) outcome {
+	if got != stale && (got != hit || !c.isDue(expiry)) {
+		return got
+	}
+	next := hit
+	if now := c.shared.Now(); ctx.Err() == nil {
+		if ok, again := c.pauses.Of(h).Try(now); ok {
+			next = needsRefresh
+			if got == stale && !again {
+				if ok, _ := c.pauses.All.Try(now); ok {
+					return stale
+				}
+			}
+		}
+	}
+	if got == stale {
+		c.counters.Here().Stale.Add(1)
+	}
+	return next
+}
+
+// holdOff delays the next refresh of a key after one has failed or is late.
+func (c *engine) holdOff(h uint64) {
+	now := c.shared.Now()
+	c.pauses.All.Begin(now)
+	c.pauses.Of(h).Begin(now)
+}
+
+// usable returns the value of a key that is there, expired or set meanwhile, in place of the result
+// of a refresh, and whether there is one. It is always that of the key's last write, because
+// every write removes the value that it does not replace, expired or not.
+func (c *engine) usable(k []byte, h uint64) (v []byte, ok bool) {
+	v, _, got := c.lookupAny(nil, k, h, withValue|orStale)
+	if got == stale {
+		c.counters.Here().Stale.Add(1)
+	}
+	return v, got == hit || got == stale
 }

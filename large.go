@@ -22,22 +22,16 @@ import (
 // setLarge stores a large record. It makes other buckets release memory only once the condition of
 // the write holds, and spares the bucket of the key: no write evicts the entry that it is about.
 func (c *engine) setLarge(b *bucket, w *write) error {
-	a := &c.arena
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	c.arena.mu.Lock()
+	defer c.arena.mu.Unlock()
 	need, err := c.setInLarge(b, w)
 	if err != errNoRoom {
 		return err
 	}
 	w.freed = true
-	lb := c.largeBucket(w.Hash)
-	a.promised += need // the small buckets' quotas leave it out meanwhile
-	c.updateQuotas(lb)
-	defer func() {
-		a.promised -= need
-		c.updateQuotas(lb)
-	}()
-	c.reclaim(lb, need, w)
+	c.shared.AddHeld(need) // the small buckets' quotas leave it out meanwhile
+	defer c.shared.AddHeld(-need)
+	c.reclaim(c.largeBucket(w.Hash), need, w)
 	_, err = c.setInLarge(b, w)
 	return err
 }
@@ -64,14 +58,11 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 	if c.shared.IsForgotten(&w.Write) {
 		return 0, errForgotten
 	}
-	if !w.freed {
+	if !w.freed && !w.RewriteOnly {
 		c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
 	}
 	lb.Expect(w.Bytes)
-	defer func() {
-		lb.Expect(0)
-		c.noteHeld(lb, lb.Memory().Held)
-	}()
+	defer lb.Expect(0)
 	if need = lb.Demand(w.Bytes); !w.freed && c.shared.Pool.Spare() < need {
 		return need, errNoRoom
 	}
@@ -87,7 +78,7 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 			return 0, err
 		}
 	}
-	c.shared.Pool.Stored(w.Bytes)
+	c.shared.Pool.Stored(w.Bytes, 0)
 	lb.Arrived(w.Bytes)
 	return 0, nil
 }
@@ -150,37 +141,11 @@ func (c *engine) drain(b *bucket, n int, keep func(b *bucket) int, w *write) {
 		b.lock()
 		n = b.Give(n, keep(b))
 		b.unlockFor(w)
-		if b.Large {
-			c.updateQuotas(b)
-		}
 		c.pause(w)
 	}
 }
 
 func keepNothing(*bucket) int { return 0 }
-
-// updateQuotas records the memory that a large bucket holds, and divides the rest among the small
-// ones.
-func (c *engine) updateQuotas(lb *bucket) {
-	lb.mu.Lock()
-	held := lb.Memory().Held
-	lb.mu.Unlock()
-	c.noteHeld(lb, held)
-}
-
-// noteHeld is updateQuotas for a large bucket that holds the given number of bytes.
-func (c *engine) noteHeld(lb *bucket, held int) {
-	s, a := c.shared, &c.arena
-	sum := 0
-	for i := range a.buckets {
-		if &a.buckets[i] == lb {
-			a.held[i] = held
-		}
-		sum += a.held[i]
-	}
-	s.Arrivals.Held.Store(int64(sum + a.promised))
-	s.SetQuotas()
-}
 
 // balance makes the large buckets release memory if their share has become smaller and small bucket
 // b, which has stored news bytes, has filled its own.
@@ -215,27 +180,28 @@ const (
 // that the system provides. Storing it would only drop all other records.
 func (c *engine) exceedsMemory(n int) error {
 	s := c.shared
-	if !s.Pool.Limited() || n <= s.EffectiveBound()/2 {
+	if !s.Pool.Limited() || n <= s.ForRecords()/2 {
 		return nil
 	}
-	if s.Pool.Stored(n); n <= s.EffectiveBound()/2 { // the pool may have asked the system again
+	// The pool may ask the system again, but not for each record, however long it is.
+	if s.Pool.Stored(min(n, s.Pool.ChunkSize()), 2*n); n <= s.ForRecords()/2 {
 		return nil
 	}
 	return fmt.Errorf("record of %d bytes, at most %d while the system grants %d: %w",
-		n, s.EffectiveBound()/2, s.EffectiveBound(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
+		n, s.ForRecords()/2, s.EffectiveBound(), cmp.Or(s.Pool.Refusal(), ErrNoMemory))
 }
 
 // retryLocked retries a write to bucket b that failed for lack of memory with err. It makes other
 // buckets release as much memory as b lacks; own is the key's small bucket, which is locked too.
 func (c *engine) retryLocked(b, own *bucket, w *write, err error) error {
-	for range retryTries {
+	for more, tries := true, 0; more && tries < retryTries; tries++ {
 		if c.exceedsMemory(w.Bytes) != nil {
 			break
 		}
-		if b.Index.Empty() && c.shared.File != nil {
-			c.takePageLocked(w)
+		if more = !b.Index.Empty() || c.shared.File == nil || c.takePageLocked(w); !more {
+			break
 		}
-		c.takeLackLocked(b, w)
+		more = c.takeLackLocked(b, w)
 		if lack := b.Lack(w.Bytes); lack > 0 && b.Large {
 			if own.Removals != nil {
 				own.takeRemovalsLocked(w) // or it would release no more than one step
@@ -250,13 +216,14 @@ func (c *engine) retryLocked(b, own *bucket, w *write, err error) error {
 }
 
 // takeLackLocked makes other buckets release the chunks that bucket b lacks for a record: first the
-// memory above their quotas, then all but one chunk, then everything.
-func (c *engine) takeLackLocked(b *bucket, w *write) {
+// memory above their quotas, then all but one chunk, then everything. It reports false if they have
+// not enough, and none was locked.
+func (c *engine) takeLackLocked(b *bucket, w *write) (more bool) {
 	s, lack := c.shared, b.Lack(w.Bytes)
 	if lack <= 0 {
-		return
+		return true
 	}
-	bytes := max(s.Pool.Spare(), 0) + lack<<s.Shift
+	bytes, at := max(s.Pool.Spare(), 0)+lack<<s.Shift, s.Hand.Load()
 	for _, keep := range []func(*bucket) int{
 		quotaOf,
 		func(*bucket) int { return s.Pool.ChunkSize() },
@@ -264,48 +231,65 @@ func (c *engine) takeLackLocked(b *bucket, w *write) {
 	} {
 		for range s.Buckets + store.LargeBuckets {
 			if s.Pool.Spare() >= bytes {
-				return
+				return true
 			}
-			c.takeFromNextLocked(b, bytes, keep, w)
+			at++ // not Hand, which others advance too: this walk must see each bucket
+			s.Hand.Store(at)
+			more = !c.takeFromLocked(b, at, bytes, keep, w) || more
 		}
 	}
+	return more || s.Pool.Spare() >= bytes
 }
 
 // quotaOf returns the number of bytes that a bucket may hold.
 func quotaOf(b *bucket) int { return b.Memory().Quota }
 
-// takeFromNextLocked makes the next bucket in rotation release chunks of the memory that it holds
-// above keep, until the pool has the given number of spare bytes. It skips a bucket that is locked.
-func (c *engine) takeFromNextLocked(b *bucket, bytes int, keep func(*bucket) int, w *write) {
-	s, a := c.shared, &c.arena
-	n := s.Buckets + store.LargeBuckets
-	other := c.nth(int(s.Hand.Add(1)) % n)
-	if other.Large && !b.Large { // a writer to a large bucket holds the arena's lock
-		if !a.mu.TryLock() {
-			return
-		}
-		defer a.mu.Unlock()
+// takeFromLocked makes the bucket at a place in the rotation release chunks of the memory that it
+// holds above keep, until the pool has the given number of spare bytes. It skips a bucket that is
+// locked, and reports false then.
+func (c *engine) takeFromLocked(
+	b *bucket, at uint32, bytes int, keep func(*bucket) int, w *write,
+) (ok bool) {
+	s := c.shared
+	other := c.nth(int(at % uint32(s.Buckets+store.LargeBuckets)))
+	if other == b {
+		return true
 	}
-	if other == b || !other.tryLock() {
-		return
+	if !other.tryLock() {
+		return false
 	}
 	defer other.unlockFor(w)
 	other.Give(bytes-s.Pool.Spare(), keep(other))
-	if other.Large {
-		c.noteHeld(other, other.Memory().Held)
-	}
+	return true
 }
 
-// takePageLocked makes a bucket release a page of its index for that of another bucket.
-func (c *engine) takePageLocked(w *write) {
-	for i := range c.shared.Buckets {
+// takePageLocked makes a bucket release a page of its index for that of another bucket. It reports
+// false if no index has two.
+func (c *engine) takePageLocked(w *write) (more bool) {
+	s := c.shared
+	if s.Pool.PagesUsed() <= int(s.Indexes.Load()) {
+		return false
+	}
+	for i := range s.Buckets {
 		if b := &c.buckets[i]; b.tryLock() {
 			gave := b.GivePages()
 			b.unlockFor(w)
 			if gave {
-				return
+				break
 			}
 		}
+	}
+	return true
+}
+
+// takeOwnLargeLocked makes the large bucket of a write's key, which freeForSmall has spared,
+// release what the key's small bucket b lacks. Neither has the key in a large record by now.
+func (c *engine) takeOwnLargeLocked(b *bucket, w *write) {
+	if lack := b.Lack(w.Bytes); lack > 0 {
+		lb := c.largeBucket(w.Hash)
+		lb.lock()
+		defer lb.unlockFor(w)
+		lb.Give(lack<<c.shared.Shift, 0)
 	}
 }
 
@@ -317,12 +301,12 @@ func (c *engine) levelLocked(b *bucket, w *write, n int) {
 	if !s.Pool.Limited() {
 		return
 	}
-	s.Pool.Stored(n)
+	s.Pool.Stored(n, 0)
 	size := s.Pool.ChunkSize()
 	for range levelTries {
 		if m := b.Memory(); s.Pool.Spare() >= size || m.Held+size > m.Quota {
 			return
 		}
-		c.takeFromNextLocked(b, size, quotaOf, w)
+		c.takeFromLocked(b, s.Hand.Add(1), size, quotaOf, w)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/singleflight"
@@ -27,7 +26,7 @@ import (
 //
 // One call of a user's function serves the calls of a group: of one key for GetOrLoad, of all keys
 // that a batch has to load. Each call is in its own bucket's list. No caller waits before its own
-// group has started, so two batches cannot wait for each other.
+// groups have started, so two batches cannot wait for each other.
 
 // LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. ttl bounds how long
 // the result stays in the cache: 0 means [Options].TTL, and if it is negative or below 100 ms, the
@@ -35,7 +34,7 @@ import (
 // the cache remembers for ttl. With any other error, value and ttl are ignored.
 //
 // ctx carries the values of the call that started the load, but not its deadline. It ends when no
-// caller waits any more, or, for a background load, after [Options].RefreshTimeout. Pass it on if
+// caller waits any more, or, for a refresh, after [Options].RefreshTimeout. Pass it on if
 // you call GetOrLoad ([ErrLoadCycle]). The function may keep key, which is a copy, and must not
 // modify value after it has returned.
 type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
@@ -69,15 +68,16 @@ type byteLoader = loader[[]byte, []byte]
 // serves all callers that miss on k while it runs. If k is written meanwhile, or the cache is
 // closed or rejects the result, the callers get it, and it is not stored.
 //
-// A load's error goes to all waiting callers ([Options].StaleIfError may replace it with an expired
-// value). If it is [ErrAbsent], later calls return ErrAbsent without a load until the TTL of that
+// A load's error goes to all waiting callers, unless [Options].StaleIfError keeps a stale value for
+// them. If it is [ErrAbsent], later calls return ErrAbsent without a load until the TTL of that
 // result ends. If the load panics, or OnRemove does for an entry that the result evicts, every
 // waiting caller panics with a [*LoadPanic]. A load that waits for itself, directly or through
 // others, gets [ErrLoadCycle].
 //
-// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped. The load continues for
-// the other callers; when the last one has left, its own context is canceled, and its result is not
-// stored. If ctx has already ended, the call may hit, but loads nothing.
+// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped, or the stale value. The
+// load continues for the other callers; when the last one has left, its own context is canceled,
+// and its result is not stored, unless it is a refresh ([Options].RefreshTimeout). If ctx has
+// already ended, the call may hit, but loads nothing.
 //
 // With [Options].RefreshAhead, a hit on an entry that is due starts a load and does not wait for
 // it. Hits take the same locks as Get, and do not allocate if dst has room and load is an existing
@@ -91,25 +91,26 @@ func (c *Cache) GetOrLoad(
 	}
 	var room [stackKey]byte
 	k, h := c.key(room[:0], k)
-	out, got := c.getAhead(dst, k, h)
-	if c.looked(got == hit || got == needsRefresh); got == hit {
+	out, got := c.getAhead(ctx, dst, k, h)
+	switch got {
+	case hit:
 		return out, nil
+	case needsRefresh:
+		dst = out
 	}
-	return c.loadMissing(ctx, out, k, h, got, load)
+	return c.loadMissing(ctx, dst, k, h, got, load)
 }
 
-// getAhead is the first half of GetOrLoad, the lookup. h is the hash of k. A hit
-// completes the call.
-func (c *engine) getAhead(dst, k []byte, h uint64) (out []byte, got outcome) {
-	out, expiry, got := c.lookup(dst, k, h, getMode)
-	if got == hit && c.isDue(expiry) {
-		got = needsRefresh
-	}
-	return out, got
+// getAhead is the first half of GetOrLoad, the lookup. h is the hash of k. A hit completes the
+// call; needsRefresh is a hit that must start a load.
+func (c *Cache) getAhead(ctx context.Context, dst, k []byte, h uint64) (out []byte, got outcome) {
+	out, expiry, got := c.lookup(dst, k, h, getMode|orStale)
+	c.looked(got == hit)
+	return out, c.next(ctx, h, expiry, got)
 }
 
-// loadMissing is the second half of GetOrLoad: a batch of one key. dst and got are the results of
-// the first half.
+// loadMissing is the second half of GetOrLoad: a batch of one key. got is the result of the first
+// half, and dst its value if that is to be returned.
 func (c *Cache) loadMissing(
 	ctx context.Context, dst, k []byte, h uint64, got outcome, load byteLoader,
 ) ([]byte, error) {
@@ -121,7 +122,7 @@ func (c *Cache) loadMissing(
 		c.counters.Here().Negative.Add(1)
 		return dst, errNegative
 	}
-	w := []wanted{{key: bytes.Clone(k), hash: h}}
+	w := []wanted{{key: bytes.Clone(k), hash: h, got: got}}
 	c.load(ctx, w, load)
 	err := w[0].err
 	if err != nil {
@@ -133,18 +134,16 @@ func (c *Cache) loadMissing(
 // errNegative is the error for a negative entry. It is made once: hits do not allocate.
 var errNegative = fmt.Errorf("ringcache: load entry: %w", ErrAbsent)
 
-// refreshTries is the number of failing loads that refreshes may make for a key before its entry
-// expires.
-const refreshTries = 8
-
 // errLoadExited is the error of a load that has ended its goroutine.
 var errLoadExited = errors.New("the load called runtime.Goexit, as t.FailNow does")
 
-// wanted is a key whose value a caller waits for, and then the value or the error.
+// wanted is a key to be loaded, and then the value or the error.
 type wanted struct {
 	at    int // its index in a batch
 	key   []byte
 	hash  uint64
+	got   outcome // of engine.next: miss, stale, or needsRefresh; a hit if it was there after all
+	group *loadGroup
 	call  *loadCall // to wait for; nil: the result is known already
 	value []byte
 	err   error
@@ -154,20 +153,18 @@ type wanted struct {
 type loadGroup struct {
 	caller  context.Context
 	within  *singleflight.Group // whose function makes this call; may be nil
-	refresh bool                // no caller waits
+	refresh bool                // of values that are usable
 	kind    record.Kind         // of records with the results
 	calls   []*loadCall
 	byKey   map[string]*loadCall
 
-	ctx   context.Context // of the function
 	group *singleflight.Group
 }
 
 // loading is the context key of the *singleflight.Group to which the function belongs.
 type loading struct{}
 
-// newGroup returns a group of loads for a caller. Unless refresh is set, the caller is going to
-// wait.
+// newGroup returns a group of loads for a caller.
 func (c *Cache) newGroup(caller context.Context, refresh bool) *loadGroup {
 	ctx, cancel := context.WithoutCancel(caller), context.CancelFunc(nil)
 	if refresh {
@@ -178,7 +175,7 @@ func (c *Cache) newGroup(caller context.Context, refresh bool) *loadGroup {
 	g := &loadGroup{caller: caller, refresh: refresh, kind: c.kind(), byKey: map[string]*loadCall{}}
 	g.within, _ = caller.Value(loading{}).(*singleflight.Group)
 	g.group = singleflight.NewGroup(cancel)
-	g.ctx = context.WithValue(ctx, loading{}, g.group)
+	g.group.Context = context.WithValue(ctx, loading{}, g.group)
 	return g
 }
 
@@ -207,27 +204,47 @@ func (g *loadGroup) start(c *engine, fn byteLoader) {
 	g.group.Release()
 }
 
-// load gets the values of missing keys, with one call of fn for those that nobody is loading.
-func (c *Cache) load(ctx context.Context, missing []wanted, fn byteLoader) {
-	g := c.newGroup(ctx, false)
-	c.joinAll(g, missing, fn)
-	for i := range missing {
-		if w := &missing[i]; w.call != nil {
-			w.err = c.await(g, w.call)
+// load gets the values of keys, with one call of fn for those that are gone and nobody is loading,
+// and one for those that are usable.
+func (c *Cache) load(ctx context.Context, all []wanted, fn byteLoader) {
+	c.joinAll(ctx, all, fn)
+	soft, cancel := ctx, func() {}
+	if c.options.StaleIfError > 0 {
+		soft, cancel = context.WithTimeout(ctx, c.options.SoftTimeout)
+	}
+	defer cancel()
+	for i := range all {
+		if w := &all[i]; w.call != nil {
+			c.await(w, soft)
 		}
 	}
-	for i := range missing {
-		if w := &missing[i]; w.call != nil && w.err == nil {
-			w.value, w.err = c.result(w.call)
+	for i := range all {
+		if w := &all[i]; w.call != nil {
+			c.takeResult(w)
 		}
 	}
 }
 
-// joinAll joins the loads of the missing keys, and starts one for those that are not being loaded.
-func (c *Cache) joinAll(g *loadGroup, missing []wanted, fn byteLoader) {
-	defer g.start(c.engine, fn) // even after a panic: other callers may wait for its keys by now
-	for i := range missing {
-		c.join(g, &missing[i])
+// joinAll joins the loads of the keys, and starts those that are not in progress.
+func (c *Cache) joinAll(ctx context.Context, all []wanted, fn byteLoader) {
+	var gone, usable *loadGroup
+	defer func() { // even after a panic: other callers may wait for the keys by now
+		gone.start(c.engine, fn)
+		usable.start(c.engine, fn)
+	}()
+	for i := range all {
+		w, g := &all[i], &usable
+		if w.got == needsRefresh {
+			usable = c.addRefresh(ctx, usable, w.key, w.hash)
+			continue
+		}
+		if w.got == miss {
+			g = &gone
+		}
+		if *g == nil {
+			*g = c.newGroup(ctx, w.got == stale)
+		}
+		c.join(*g, w)
 	}
 }
 
@@ -236,12 +253,12 @@ func (c *Cache) joinAll(g *loadGroup, missing []wanted, fn byteLoader) {
 // that was stored since the caller's lookup, or the error. If it has a call, the caller must call
 // await.
 func (c *engine) join(g *loadGroup, w *wanted) {
+	w.group = g
 	for {
 		cold := c.joinUnlessCold(g, w)
 		if cold {
-			var got outcome
-			if w.value, _, got = c.lookupCold(nil, w.key, w.hash, c.counters.Here(),
-				withValue|touching); got == hit {
+			if w.value, _, w.got = c.lookupCold(nil, w.key, w.hash, c.counters.Here(),
+				withValue|touching); w.got == hit {
 				return
 			}
 			continue
@@ -263,6 +280,10 @@ func (c *engine) join(g *loadGroup, w *wanted) {
 
 // joinUnlessCold is join that reports true for an entry that Cache.lookupCold has to read.
 func (c *engine) joinUnlessCold(g *loadGroup, w *wanted) (cold bool) {
+	var ended error
+	if !g.refresh { // await takes the usable value
+		ended = g.caller.Err()
+	}
 	b := c.bucket(w.hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -270,14 +291,14 @@ func (c *engine) joinUnlessCold(g *loadGroup, w *wanted) (cold bool) {
 	out, _, got := c.lookupUnder(b, nil, w.key, w.hash, n, withValue|touching)
 	switch {
 	case got == hit:
-		w.value = out
+		w.value, w.got = out, hit
 	case got == negative:
 		n.Negative.Add(1)
 		w.err = ErrAbsent
 	case got == inCold:
 		return true
 	default:
-		if w.err = g.caller.Err(); w.err == nil {
+		if w.err = ended; w.err == nil {
 			w.call = c.waitLocked(b, g, w)
 		}
 	}
@@ -287,8 +308,8 @@ func (c *engine) joinUnlessCold(g *loadGroup, w *wanted) (cold bool) {
 // waitLocked adds a caller to those that wait for the load of a key, and returns the load.
 func (c *engine) waitLocked(b *bucket, g *loadGroup, w *wanted) *loadCall {
 	f := b.calls.Find(w.key)
-	if f != nil && f.Refresh && f.Group != g.within {
-		// No caller has watched it, so it may hang: a caller that has to wait starts its own load.
+	if f != nil && f.Refresh && !g.refresh && f.Group != g.within {
+		// It may hang, and this caller has no value to go on with: it starts its own load.
 		b.calls.Invalidate(f)
 		f = nil
 	}
@@ -299,18 +320,34 @@ func (c *engine) waitLocked(b *bucket, g *loadGroup, w *wanted) *loadCall {
 	return f
 }
 
-// await waits for a load that the caller has joined, and returns the error of the caller's context
-// if that ends first.
-func (c *engine) await(g *loadGroup, f *loadCall) error {
+// await waits for a load that the caller has joined. If soft ends, which the caller's context ends
+// too, it takes the value that is there, or waits on until the caller's context ends.
+func (c *engine) await(w *wanted, soft context.Context) {
+	f, g := w.call, w.group
 	defer g.within.Awaited(f.Group, g.usersKey(f))
 	select {
 	case <-f.Done:
-	case <-g.caller.Done():
-		if !c.leave(f) {
-			return g.caller.Err()
+		return
+	case <-soft.Done():
+	}
+	ok := false
+	if g.refresh {
+		if soft.Err() == context.DeadlineExceeded {
+			c.holdOff(f.Hash)
+		}
+		w.value, ok = c.usable(w.key, w.hash)
+	}
+	if !ok {
+		select {
+		case <-f.Done:
+			return
+		case <-g.caller.Done():
+			w.err = g.caller.Err()
 		}
 	}
-	return nil
+	if !c.leave(f) {
+		w.call = nil
+	}
 }
 
 // cycleError returns the error of a load that would wait for itself through the loads of the given
@@ -339,18 +376,9 @@ func (c *engine) leave(f *loadCall) (ended bool) {
 	return b.calls.Leave(f)
 }
 
-// isDue reports whether a hit on an entry with that expiry starts a load.
-func (c *engine) isDue(expiry uint32) bool {
-	ahead := c.options.RefreshAhead
-	return ahead > 0 && expiry != 0 && c.shared.Until(expiry) <= ahead
-}
-
-// addRefresh lists a background load of a key that is due, unless one is in progress or has just
-// failed. It lists it in g, which it creates if it is nil, and returns g.
+// addRefresh lists a refresh for which the caller does not wait, unless a load is in progress. It
+// lists it in g, which it creates if it is nil, and returns g.
 func (c *Cache) addRefresh(ctx context.Context, g *loadGroup, k []byte, h uint64) *loadGroup {
-	if end := c.pauses.End(h); end != 0 && c.shared.Now() < end || ctx.Err() != nil {
-		return g
-	}
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -371,9 +399,11 @@ func (c *engine) run(g *loadGroup, fn byteLoader) {
 		keys[i] = bytes.Clone(g.usersKey(f))
 		f.Result.Err = errLoadExited // unless fn returns or panics
 	}
+	begin := time.Now()
 	defer func() {
+		late := time.Since(begin) > c.options.SoftTimeout
 		for _, f := range g.calls {
-			c.endLoad(f)
+			c.endLoad(f, late)
 		}
 	}()
 	defer func() {
@@ -392,7 +422,7 @@ func (c *engine) run(g *loadGroup, fn byteLoader) {
 
 // call calls fn and returns a result for each key. An error of fn applies to every key.
 func (g *loadGroup) call(fn byteLoader, keys [][]byte) []loaded {
-	all, err := fn.load(g.ctx, keys)
+	all, err := fn.load(g.group.Context, keys)
 	if err == nil && len(all) != len(keys) {
 		err = fmt.Errorf("load returned %d results for %d keys", len(all), len(keys))
 	}
@@ -428,41 +458,43 @@ func (c *engine) storeResult(f *loadCall, kind record.Kind) {
 	}
 }
 
-// endLoad ends a call. If it was a refresh that failed, or stored an entry that is due again at
-// once, the next one is delayed: otherwise each hit would start another one.
-func (c *engine) endLoad(f *loadCall) {
-	failed, ttl, ahead := f.Result.failed(), f.Result.TTL, c.options.RefreshAhead
+// endLoad ends a call. After a refresh that has failed, the next one is delayed. So it is after one
+// that has stored an entry that is due at once: otherwise each hit would start another one.
+func (c *engine) endLoad(f *loadCall, late bool) {
+	failed, ttl := f.Result.failed(), f.Result.TTL
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if failed {
 		c.loads.failed.Add(1)
 	}
-	if f.Refresh && (failed && f.Listed || !failed && ttl > 0 && ttl <= ahead) {
-		c.pauses.Begin(f.Hash, c.shared.In(ahead/refreshTries+clock.Tick))
+	if f.Refresh && (late || failed && f.Listed) {
+		c.holdOff(f.Hash)
+	}
+	if !failed && c.pauses != nil {
+		next := uint32(0)
+		if f.Refresh && ttl > 0 && ttl <= c.options.RefreshAhead {
+			next = c.shared.In(ttl / 2)
+		}
+		c.pauses.Of(f.Hash).End(next)
+		if f.Refresh && !late {
+			c.pauses.All.End(0)
+		}
 	}
 	b.calls.Finish(f)
 }
 
-// result returns the result of a load that has ended, or panics as the load has.
-func (c *engine) result(f *loadCall) ([]byte, error) {
-	l := &f.Result
-	switch {
-	case l.panicked != nil:
+// takeResult takes the result of a load that has ended, or panics as the load has.
+func (c *engine) takeResult(w *wanted) {
+	l := &w.call.Result
+	if l.panicked != nil {
 		panic(l.panicked)
-	case l.Err == nil:
-		return l.Value, nil
-	case l.failed() && l.Err != errLoadExited && c.shared.Keeps():
-		// The value that has expired, if that is not too long ago, or one that was set meanwhile. It is
-		// always that of the key's last write, because every write removes the value that it does not
-		// replace, expired or not.
-		v, expiry, got := c.lookupAny(nil, f.Key, f.Hash, withValue|orStale)
-		if got == hit && c.shared.Expired(expiry) {
-			c.loads.stale.Add(1)
-		}
-		if got == hit {
-			return v, nil
+	}
+	if w.value, w.err = nil, l.Err; l.Err == nil {
+		w.value = l.Value
+	} else if w.group.refresh && l.failed() && l.Err != errLoadExited {
+		if v, ok := c.usable(w.key, w.hash); ok {
+			w.value, w.err = v, nil
 		}
 	}
-	return nil, l.Err
 }

@@ -211,17 +211,20 @@ func (c *engine) lookupCold(
 		countLookup(n, mode, miss)
 		return dst, 0, miss
 	}
-	countLookup(n, mode, hit)
-	if mode&counted != 0 {
+	if got = hit; c.shared.Expired(f.Expiry) {
+		got = stale
+	}
+	countLookup(n, mode, got)
+	if mode&counted != 0 && got == hit {
 		b.ColdHits.Add(1)
 	}
-	if mode&wantPromote != 0 || mode&touching != 0 && index.WasRead(f.Slot) {
+	if got == hit && (mode&wantPromote != 0 || mode&touching != 0 && index.WasRead(f.Slot)) {
 		c.promote(b, &f, k, v, h, mode&wantPromote != 0)
 	}
 	if mode&withValue != 0 {
 		dst = append(dst, v...) // k, which may overlap dst, is no longer used
 	}
-	return dst, f.Expiry, hit
+	return dst, f.Expiry, got
 }
 
 // readCold is [store.Store.ReadCold] under the lock.

@@ -21,8 +21,8 @@ import (
 )
 
 // New returns a cache with a bound of maxBytes bytes, at least 256 KB, on its off-heap memory,
-// records and index together. It uses almost no memory until entries are set. New panics with the
-// error of [NewWithOptions] if the bound is out of range.
+// records and index together. It uses almost no memory until entries are set. New panics if the
+// bound is out of range.
 func New(maxBytes int) *Cache {
 	// Not by NewWithOptions: a program that does not call it is not linked with files and compression.
 	o := Options{MaxBytes: maxBytes}
@@ -110,7 +110,8 @@ func newCache(g geometry) *Cache {
 	}}
 	c.spaces.file = g.nameFile
 	c.options.RefreshTimeout = cmp.Or(g.RefreshTimeout, defaultRefreshTimeout)
-	if g.RefreshAhead > 0 {
+	c.options.SoftTimeout = cmp.Or(g.SoftTimeout, c.options.RefreshTimeout)
+	if g.RefreshAhead > 0 || g.StaleIfError > 0 {
 		c.pauses = new(singleflight.Pauses)
 	}
 	for i := range c.buckets {
@@ -127,7 +128,7 @@ func newCache(g geometry) *Cache {
 	return c
 }
 
-// Options returns the settings of the cache, with the default of RefreshTimeout filled in, MaxBytes
+// Options returns the settings of the cache, with the defaults of timeouts filled in, MaxBytes
 // as last set by Resize, and File as an absolute path. NewWithOptions with the result makes a cache
 // with the same settings. It does not allocate, takes no lock, and works after Close.
 func (c *Cache) Options() Options {
@@ -327,12 +328,6 @@ func (c *engine) recover(timed bool, names map[string]uint64) {
 	c.inParallel(func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
 	c.adoptNamespaces(names)
 	c.inParallel(func(b *bucket) { b.change((*store.Store).Settle) })
-	a := &c.arena
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range a.buckets {
-		c.updateQuotas(&a.buckets[i])
-	}
 }
 
 // compressInBackground is the goroutine of a cache with a Compressor. It compresses the queues that

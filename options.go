@@ -31,7 +31,7 @@ const (
 const defaultRefreshTimeout = 30 * time.Second
 
 // Options are the settings of a cache. The zero value of each field except MaxBytes selects its
-// default. A duration must be 0 or at least one tick of the clock, 100 ms.
+// default. A duration except SoftTimeout must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together. It is required,
 	// from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets, so fewer goroutines can write at
@@ -62,26 +62,32 @@ type Options struct {
 	ExpireAfterAccess time.Duration
 
 	// RefreshAhead is how long before its expiry an entry is due for a refresh: a hit of
-	// [Cache.GetOrLoad] or GetOrLoadBatch on it then starts a load in the background, so that later
-	// callers need not wait for one. Make it longer than a load takes, and less than TTL and less than
-	// half of ExpireAfterAccess, if these are set. A load that fails or panics is retried after 1/8 of
-	// RefreshAhead; recover in the load to log a panic. If the entry expires before the load ends, the
-	// next caller starts another.
+	// [Cache.GetOrLoad] or GetOrLoadBatch on it then starts a load in the background, for which no
+	// caller waits (stale-while-revalidate: an entry is fresh for TTL minus RefreshAhead, and stale
+	// for RefreshAhead). It must be less than TTL and less than half of ExpireAfterAccess, if these
+	// are set. If the entry expires before the load ends, and is not kept, the next caller starts
+	// another. Recover in the load to log a panic.
 	RefreshAhead time.Duration
 
-	// RefreshTimeout is the deadline of a load started by RefreshAhead, which no caller's context
-	// ends. The default is 30 seconds. Other loads have no deadline, but their context ends with that
-	// of the last waiting caller.
+	// RefreshTimeout is the deadline of refreshes: the loads of entries that RefreshAhead makes due or
+	// StaleIfError keeps, which no caller's context ends. The default is 30 seconds. Other loads have
+	// no deadline, but their context ends with that of the last waiting caller.
 	RefreshTimeout time.Duration
 
-	// StaleIfError is how long after its expiry an entry may still be returned by [Cache.GetOrLoad]
-	// and [Cache.GetOrLoadBatch] if the load has returned an error. It is not returned if the load has
-	// panicked or found that there is no value, or if the caller's context has ended. Each call tries
-	// the load again, so a load should fail quickly. All other methods treat the entry as absent.
+	// StaleIfError is how long after its expiry an entry is kept as a stale value. [Cache.GetOrLoad]
+	// and [Cache.GetOrLoadBatch] return it when the load fails, the caller's context ends, or
+	// SoftTimeout has passed. After that they return it at once, and one call tries the load again in
+	// the background after a pause of 0.2 seconds, which doubles up to 10 seconds, until a load
+	// succeeds. It is not returned when a load that is waited for panics or finds no value. All other
+	// methods treat the entry as absent.
 	//
 	// The entry keeps its memory until that time has passed, unless a full cache evicts it. It is not
 	// saved in snapshots, and not found again in [Options].File.
 	StaleIfError time.Duration
+
+	// SoftTimeout is how long a call waits for a load if there is a stale value (StaleIfError). The
+	// default, 0, means RefreshTimeout; if it is negative, calls do not wait.
+	SoftTimeout time.Duration
 
 	// OnRemove, if not nil, is called once for each entry that is removed for any reason: evicted,
 	// expired, deleted, replaced or reset, but not for those that remain when the cache is closed, or

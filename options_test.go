@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,14 +102,14 @@ func TestOptions_AreReturned(t *testing.T) {
 	require.Equal(t, given.File != "", filepath.IsAbs(got.File))
 	require.Equal(t, filepath.Base(given.File), filepath.Base(got.File))
 	want := given
-	want.MaxBytes, want.RefreshTimeout = 48<<20, 30*time.Second
+	want.MaxBytes, want.RefreshTimeout, want.SoftTimeout = 48<<20, 30*time.Second, 30*time.Second
 	got.File, got.OnRemove, want.File, want.OnRemove = "", nil, "", nil
 	require.Equal(t, want, got)
 
 	fields := reflect.ValueOf(given)
 	for i := range fields.NumField() {
 		name := fields.Type().Field(i).Name
-		isSet := !fields.Field(i).IsZero() || name == "RefreshTimeout" || name == "File"
+		isSet := !fields.Field(i).IsZero() || strings.HasSuffix(name, "Timeout") || name == "File"
 		require.True(t, isSet, "%s is not tried", name)
 	}
 }

@@ -2,14 +2,18 @@ package ringcache
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
 // How a cache changes its size while it is in use.
 //
 // Growing is simple: there is more memory to divide. Shrinking is done in steps, each of which
-// locks one bucket and evicts a little. Three figures fall in order. The first is shared.MaxBytes,
+// locks one bucket, and moves or evicts a little. First all buckets give up what their live records
+// do not need; then, while that is not enough, those evict that lose the least for a chunk. Three
+// figures fall in order. The first is shared.MaxBytes,
 // which determines the longest value, the threshold of large records, and what the large buckets
 // should hold. When the large buckets have shrunk, shared.Total follows, which the small buckets
 // divide. The pool's bound falls with each step; until the end it is never below the memory in use,
@@ -115,23 +119,46 @@ func (c *engine) allot(total int) {
 	c.shared.SetQuotas()
 }
 
-// shrink makes the cache smaller, until it is done or another Resize begins.
+// shrink makes the cache smaller, until it is done or another Resize begins. All buckets compact,
+// the large ones first; then some evict, those that lose the least for a chunk first.
 func (c *engine) shrink(turn uint64, to int) {
 	pool, over := c.shared.Pool, false
-	step := func(do func(w *write)) { over = over || !c.shrinkStep(turn, to, do) }
-	for i := range c.arena.buckets {
-		for f := (store.Fit{}); !f.Done && !over; {
-			step(func(w *write) { c.fitLargeStep(&c.arena.buckets[i], &f, w) })
+	bound := math.MaxInt // the pool's, lest moves to large buckets find no memory
+	step := func(do func(w *write)) { over = over || !c.shrinkStep(turn, bound, do) }
+	fit := func(b *bucket, f store.Fit) {
+		for !f.Done && !over {
+			step(func(w *write) { c.fitStep(b, &f, w) })
 		}
+	}
+	n := c.shared.Buckets + store.LargeBuckets
+	for i := c.shared.Buckets; i < n; i++ {
+		fit(c.nth(i), store.Fit{})
 	}
 	step(func(*write) { c.allot(to) })
 	for i := range c.shared.Buckets {
-		for f := (store.Fit{}); !f.Done && !over; {
-			step(func(w *write) { c.fitStep(&c.buckets[i], &f, w) })
+		b, l := c.nth(i), store.Long{}
+		for !l.Done && !over {
+			c.moveLong(b, &l)
+			step(func(*write) {}) // unless another Resize has begun
+		}
+		b.look(l.End)
+	}
+	bound = to
+	for i := range c.shared.Buckets {
+		fit(c.nth(i), store.Fit{})
+	}
+	least := to - c.shared.Slack(to)
+	for part, gave := 1, true; gave || part <= wholeChunk; part++ {
+		gave = false
+		for i := 0; i < n && !over && pool.Used() > least; i++ {
+			if f, ok := c.fitOne(c.nth(i), part); ok {
+				used := pool.Used()
+				fit(c.nth(i), f)
+				gave = gave || pool.Used() < used
+			}
 		}
 	}
 	// In rare cases more is still in use: chunks of which only some pages are.
-	n := c.shared.Buckets + store.LargeBuckets
 	for gave := true; gave; {
 		gave = false
 		for i := 0; i < n && !over && pool.Used() > to; i++ {
@@ -146,6 +173,26 @@ func (c *engine) shrink(turn uint64, to int) {
 			}
 		})
 	}
+}
+
+// wholeChunk is a chunk in the unit of fitOne.
+const wholeChunk = 4
+
+// fitOne returns the Fit by which a bucket gives up a chunk, if it should: if it holds more than
+// its quota, or nearly as much and loses no more than part quarters of a chunk.
+func (c *engine) fitOne(b *bucket, part int) (f store.Fit, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size, m := c.shared.Pool.ChunkSize(), b.Memory()
+	if part < wholeChunk {
+		ok = m.Held+size > m.Quota && b.Loss() <= part*size/wholeChunk
+	} else {
+		ok = m.Held > m.Quota
+	}
+	if ok = ok && m.Chunks > 0; ok {
+		f = b.GiveOne()
+	}
+	return f, ok
 }
 
 // shrinkStep does one step, and passes the evicted entries to OnRemove. It reports false if another
@@ -163,29 +210,40 @@ func (c *engine) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	return true
 }
 
-// fitStep is one step of shrinking a bucket to its quota.
+// fitStep is one step of making a bucket smaller.
 func (c *engine) fitStep(b *bucket, f *store.Fit, w *write) {
+	if b.Large {
+		c.arena.mu.Lock()
+		defer c.arena.mu.Unlock()
+	}
 	b.lock()
 	defer b.unlockFor(w)
 	f.Step(&b.Store)
 }
 
-// fitLargeStep is fitStep for a large bucket.
-func (c *engine) fitLargeStep(lb *bucket, f *store.Fit, w *write) {
-	c.arena.mu.Lock()
-	defer c.arena.mu.Unlock()
-	c.fitStep(lb, f, w)
-	c.updateQuotas(lb)
+// moveLong moves entries of a small bucket that are large by the new bound to the large buckets.
+// The caller holds no lock.
+func (c *engine) moveLong(b *bucket, l *store.Long) {
+	b.look(func(s *store.Store) { l.Next(s, c.shared.Longest(c.shared.Bound(), false)) })
+	v := scratch.Get()
+	defer v.Release()
+	for i := range l.Found {
+		w := write{Write: l.Found[i], cond: ifEqual, keeps: true, uncounted: true}
+		value, _, got := c.lookup(v.Bytes[:0], w.Key, w.Hash, withValue)
+		v.Bytes = value
+		if got == hit && len(value) <= c.shared.MaxValue() && c.exceedsMemory(w.Bytes) == nil {
+			w.Value, w.old = value, value
+			c.shared.CountMoved(w.Bytes)
+			_ = c.place(&w) // if it fails, the entry is lost
+			c.notify(&w)
+		}
+	}
 }
 
-// giveChunk makes a bucket release a chunk, and reports whether it gave
-// anything.
+// giveChunk makes a bucket release a chunk, and reports whether it gave anything.
 func (c *engine) giveChunk(b *bucket, w *write) bool {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	if b.Large {
-		defer c.updateQuotas(b)
-	}
 	b.lock()
 	defer b.unlockFor(w)
 	m := b.Memory()

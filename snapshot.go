@@ -36,7 +36,7 @@ type SaveOptions struct {
 }
 
 // SaveToFile writes a snapshot of the cache to the file at path, for [Load] and [LoadFromFile]. It
-// is [Cache.Save] without a context, and with the default SaveOptions.
+// is [Cache.Save] without a context or options.
 func (c *Cache) SaveToFile(path string) error {
 	return c.Save(context.Background(), path, SaveOptions{})
 }

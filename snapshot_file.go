@@ -120,8 +120,8 @@ func (c *engine) salvage(s *snapshot.Contents, t terms) error {
 
 // LoadFromFile returns a cache with the entries of the snapshot at path, and with the options
 // MaxBytes, Policy, TTL, ExpireAfterAccess (truncated to tenths of a second), RefreshAhead and
-// HugePages of the saved cache. [Load] uses options of the program's own, and does not fail if the
-// file is missing or damaged.
+// HugePages of the saved cache. [Load] uses the program's own options, and accepts a missing or
+// damaged file.
 //
 // Entries come back with their remaining times to live, in their old order and with their read
 // frequencies, so the hit ratio continues where it was. Entries that have expired since are left

@@ -76,14 +76,14 @@ type LoadStats struct {
 	// caller waited any more, or the cache refused it.
 	Dropped uint64
 
-	// StaleHits counts the keys for which an expired value was returned because their load had failed
-	// (Options.StaleIfError); NegativeHits, those that were not loaded because an earlier load had
-	// found that they have no value (ErrAbsent). Both are among Stats.Misses.
+	// StaleHits counts the keys for which an expired value was returned (Options.StaleIfError);
+	// NegativeHits, those that were not loaded because an earlier load had found that they have no
+	// value (ErrAbsent). Both are among Stats.Misses.
 	StaleHits    uint64
 	NegativeHits uint64
 }
 
-// CompressionStats describe the cold part of the cache, and are 0 without Options.Compressor.
+// CompressionStats describes the cold part of the cache (Options.Compressor).
 type CompressionStats struct {
 	ColdHits    uint64 // hits in the cold part
 	ColdEntries uint64 // a gauge: the entries in the cold part
@@ -157,7 +157,7 @@ func (s Stats) HitRatio() float64 {
 	return float64(s.GetCalls-s.Misses) / float64(s.GetCalls)
 }
 
-// Stats returns the counters and gauges of the cache, as [Cache.UpdateStats] adds them to a Stats.
+// Stats returns the counters and gauges that [Cache.UpdateStats] adds.
 func (c *Cache) Stats() Stats {
 	var s Stats
 	c.UpdateStats(&s)
@@ -187,7 +187,7 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.Loads.Started += c.loads.started.Load()
 	s.Loads.Errors += c.loads.failed.Load()
 	s.Loads.Dropped += c.loads.dropped.Load()
-	s.Loads.StaleHits += c.loads.stale.Load()
+	s.Loads.StaleHits += n.Stale
 	s.RestoredEntries += c.snapshots.loaded.Load()
 	c.each(func(b *bucket) { b.updateStats(s) })
 	if z := c.shared.Compression; z != nil {

@@ -242,7 +242,7 @@ func (t *Typed[K, V]) quote(key K) string {
 // shorter than keys.
 func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
 	mustFit("get batch", len(keys), len(vals), len(found))
-	var bl lookups
+	bl := lookups{mode: getMode}
 	var rawKeys, datas [batchSize][]byte
 	ks, s := scratch.Get(), scratch.Get()
 	defer ks.Release()

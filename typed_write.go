@@ -261,9 +261,9 @@ func (t *Typed[K, V]) GetOrLoad(
 	}
 	s := scratch.Get()
 	defer s.Release()
-	data, got := t.cache.getAhead(s.Bytes[:0], k, h)
+	data, got := t.cache.getAhead(ctx, s.Bytes[:0], k, h)
 	s.Bytes = data
-	if t.cache.looked(got == hit || got == needsRefresh) {
+	if got == hit || got == needsRefresh {
 		v, err = t.decodeEntry(k, h, data)
 		if err == nil && got == hit {
 			return v, nil
@@ -317,12 +317,10 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	raw, datas := t.keysOf(ks, nil, keys), make([][]byte, len(keys))
 	clear(vals[:len(keys)])
 	clear(found[:len(keys)])
-	undecodable := 0
 	usable := func(i int, data []byte) bool {
 		v, err := t.parse(data)
 		if err != nil {
 			t.discard(raw[i], t.cache.shared.HashOf(raw[i], t.cache.kind()))
-			undecodable++
 			return false
 		}
 		vals[i], found[i] = v, true
@@ -331,7 +329,6 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	out, hits, failed := t.cache.getOrLoadBatch(
 		ctx, s.Bytes[:0], raw, datas, t.loader(load), usable)
 	s.Bytes = out
-	t.cache.lookedFor(len(keys), hits+undecodable) // the cache counts these as hits
 	for i, data := range datas {
 		if found[i] || data == nil {
 			continue

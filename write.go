@@ -152,7 +152,7 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}
 	if w.freed {
-		c.takeLackLocked(b, w) // from the large bucket that freeForSmall has spared
+		c.takeOwnLargeLocked(b, w)
 	}
 	if err := b.Set(&w.Write); err != nil {
 		if err = c.retryLocked(b, b, w, err); err != nil {

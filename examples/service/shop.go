@@ -51,10 +51,11 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		File:           cmp.Or(cfg.file, filepath.Join(dir, "shop.cache")),
 		Version:        storedVersion,
 		TTL:            liveFor,
-		TTLJitter:      0.1,              // entries loaded together do not expire together
-		RefreshAhead:   20 * time.Second, // entries read in that time are loaded before they expire
-		RefreshTimeout: 2 * time.Second,  // a load that nobody waits for ends
-		StaleIfError:   time.Hour,        // expired values are served while the database fails
+		TTLJitter:      0.1,                   // entries loaded together do not expire together
+		RefreshAhead:   20 * time.Second,      // entries read in that time are loaded before they expire
+		RefreshTimeout: 2 * time.Second,       // a load that nobody waits for ends
+		StaleIfError:   time.Hour,             // expired values are served while the database fails
+		SoftTimeout:    50 * time.Millisecond, // and if it takes longer
 	}
 	if cfg.compress {
 		options.Compressor = s2.New()

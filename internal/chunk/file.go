@@ -15,7 +15,7 @@ import (
 
 // heldLocked returns the bytes that the pool has allocated, in use or idle.
 func (p *Pool) heldLocked() int {
-	return int(p.used.Load()) + len(p.idle)*p.chunkSize + len(p.idlePages)*p.pageSize
+	return int(p.used.Load()) + len(p.idle)*p.chunkSize + p.wholeBlocks*p.block
 }
 
 // freshInFileLocked gets a new area of the file, no larger than the bound has room for, or as small

@@ -90,7 +90,7 @@ func TestFile_RefusedHole(t *testing.T) {
 	require.ErrorIs(t, p.Refusal(), errRefused)
 	f.full = false
 	for range 400 {
-		p.Stored(MaxSize)
+		p.Stored(MaxSize, 0)
 		takeAll(t, p)
 	}
 	require.False(t, p.Limited())

@@ -55,8 +55,8 @@ func (p *Pool) Refusal() error {
 func (p *Pool) OnBound(fn func()) { p.onBound = fn }
 
 // Stored tells a limited pool that n bytes were stored. From time to time the pool then asks the
-// system for more memory.
-func (p *Pool) Stored(n int) {
+// system for more memory, at least until it has want bytes to hand out.
+func (p *Pool) Stored(n, want int) {
 	if !p.Limited() {
 		return
 	}
@@ -65,7 +65,7 @@ func (p *Pool) Stored(n int) {
 	p.forRings.waited += n
 	p.forPages.waited += n
 	used, ready := int(p.used.Load()), p.readyLocked()
-	if ready < max(used/leftShare, leftChunks*p.chunkSize) && used+ready < int(p.most.Load()) {
+	if ready < max(used/leftShare, leftChunks*p.chunkSize, want) && used+ready < int(p.most.Load()) {
 		for p.freshBytes() > 0 {
 			p.idle = append(p.idle, p.takeFreshLocked())
 		}

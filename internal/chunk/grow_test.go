@@ -93,7 +93,7 @@ func TestGrow_AsksAgain(t *testing.T) {
 	tries := func(turns int) int {
 		from := len(m.asked)
 		for range turns * p.Used() / MaxSize {
-			p.Stored(MaxSize)
+			p.Stored(MaxSize, 0)
 			_, err := p.Chunk()
 			require.Error(t, err)
 		}
@@ -103,7 +103,7 @@ func TestGrow_AsksAgain(t *testing.T) {
 	require.LessOrEqual(t, tries(8), 16, "twice a turn, as what is refused counts as stored")
 	m.left = 1 << 30
 	for range 400 {
-		p.Stored(MaxSize)
+		p.Stored(MaxSize, 0)
 		takeAll(t, p)
 	}
 	require.False(t, p.Limited())
@@ -152,7 +152,7 @@ func TestGrow_BoundInForce(t *testing.T) {
 	require.Equal(t, 4<<20, p.Bound())
 	p.SetBound(64 << 20)
 	require.Equal(t, 4<<20, p.Bound())
-	p.Stored(1)
+	p.Stored(1, 0)
 	require.Equal(t, bound, p.Bound(), "it has so much")
 	require.Greater(t, told, 1)
 }

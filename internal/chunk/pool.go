@@ -8,7 +8,9 @@
 package chunk
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -26,6 +28,8 @@ const (
 	// a cache, so large pages are worth having for them from the start, and areas of their own make
 	// that possible.
 	pageAreasFrom = 128 << 20
+
+	leastPage = 1 << 10 // bytes of a page
 )
 
 // ErrNoMemory says that the system has refused memory.
@@ -68,12 +72,15 @@ type Pool struct {
 	mem       Memory
 	chunkSize int
 	pageSize  int
+	block     int // bytes of a block of pages, the unit in which they are discarded
 	mapSize   int // bytes of the next area for rings
 	huge      HugePages
 
-	used  atomic.Int64 // bytes of chunks and pages handed out
-	bound atomic.Int64 // bytes that may be used: most, or what the system gave
-	most  atomic.Int64 // the bound that was set
+	used      atomic.Int64 // bytes of chunks and pages handed out
+	pages     atomic.Int64 // pages handed out
+	pageBytes atomic.Int64 // the part of used that is in blocks of pages
+	bound     atomic.Int64 // bytes that may be used: most, or what the system gave
+	most      atomic.Int64 // the bound that was set
 
 	onBound func() // may be nil
 
@@ -87,8 +94,10 @@ type Pool struct {
 	handed   int     // bytes of areas for rings that were handed out
 
 	// Returned by their users, with and without physical memory.
-	idle, notResident           []Ref // chunks
-	idlePages, notResidentPages []Ref
+	idle, notResident []Ref // chunks
+	idlePages         []Ref // if a block has several, by address, the lowest last
+	wholeBlocks       int   // blocks of which all pages are idle
+	notResidentPages  []Ref // blocks
 }
 
 // NewPool returns a pool. It takes no memory from mem before the first chunk or page is asked for.
@@ -106,10 +115,10 @@ func NewPool(mem Memory, bound, chunkSize int, huge HugePages) *Pool {
 		filled:    none,
 		pageArea:  none,
 	}
-	// A page is an eighth of a chunk, but not less than Granule, so that it can be discarded alone.
-	p.pageSize = min(chunkSize, max(chunkSize/8, 1<<10))
-	if p.canDiscard() {
-		p.pageSize = max(p.pageSize, mem.Granule)
+	// In a block are the pages that can only be discarded together.
+	p.pageSize = min(chunkSize, max(chunkSize/8, leastPage))
+	if p.block = p.pageSize; p.canDiscard() {
+		p.block = max(p.block, mem.Granule)
 	}
 	p.forRings.next = p.mapSize
 	if r := mem.Rings; r != nil && r.Room > 0 {
@@ -135,6 +144,10 @@ func (p *Pool) PageSize() int { return p.pageSize }
 
 // Used returns the bytes of chunks and pages that are handed out.
 func (p *Pool) Used() int { return int(p.used.Load()) }
+
+// PagesUsed returns the number of pages that are handed out, and PageBytes their part of Used.
+func (p *Pool) PagesUsed() int { return int(p.pages.Load()) }
+func (p *Pool) PageBytes() int { return int(p.pageBytes.Load()) }
 
 // Spare returns the bytes that may still be handed out. It is below 0 while more than the bound is
 // handed out.
@@ -236,31 +249,36 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for range n {
-		r, err := p.pageLocked()
-		if err != nil {
-			p.idlePages = append(p.idlePages, pages...)
-			p.forPages.waited += n * p.pageSize
-			if p.mem.Rings == nil {
-				p.limitLocked() // a file may still grant chunks
+		if len(p.idlePages) == 0 {
+			if err := p.morePagesLocked(); err != nil {
+				p.putPagesLocked(pages)
+				p.forPages.waited += n * p.pageSize
+				if p.mem.Rings == nil {
+					p.limitLocked() // a file may still grant chunks
+				}
+				return nil, err
 			}
-			return nil, err
 		}
+		if _, whole := p.blockOf(len(p.idlePages) - 1); whole {
+			p.wholeBlocks--
+			p.usePagesLocked(p.block)
+		}
+		r, _ := pop(&p.idlePages)
 		pages = append(pages, r)
 	}
-	p.used.Add(int64(n * p.pageSize))
+	p.pages.Add(int64(n))
 	for p.heldLocked() > int(p.most.Load()) && (p.releaseChunkLocked() || p.releasePageLocked()) {
 	}
 	return pages, nil
 }
 
-// pageLocked takes an idle page, else one without memory, else a new one.
-func (p *Pool) pageLocked() (Ref, error) {
-	if r, ok := pop(&p.idlePages); ok {
-		return r, nil
-	}
+// morePagesLocked makes pages idle: those of a block without memory, else of a new one, or of a
+// chunk.
+func (p *Pool) morePagesLocked() error {
 	if r, ok := pop(&p.notResidentPages); ok {
 		p.markLocked(r, false)
-		return r, nil
+		p.splitLocked(r, p.block)
+		return nil
 	}
 	apart := p.mem.Rings != nil // a chunk in the file must not hold pages
 	if !apart && p.most.Load() < pageAreasFrom {
@@ -274,34 +292,84 @@ func (p *Pool) pageLocked() (Ref, error) {
 			return p.splitChunkLocked() // some may be left
 		}
 		if err != nil {
-			return Ref{}, err
+			return err
 		}
 		p.pageArea = a
 	}
-	return p.pageArea.take(p.pageSize), nil
+	p.splitLocked(p.pageArea.take(p.block), p.block)
+	return nil
 }
 
-// splitChunkLocked splits a chunk into pages, and returns the first of them.
-func (p *Pool) splitChunkLocked() (Ref, error) {
+// splitChunkLocked splits a chunk into idle pages.
+func (p *Pool) splitChunkLocked() error {
 	c, ok := pop(&p.idle)
 	if !ok {
 		var err error
 		if c, err = p.takeNotResidentLocked(); err != nil {
-			return Ref{}, err
+			return err
 		}
 	}
-	for at := p.chunkSize - p.pageSize; at > 0; at -= p.pageSize {
-		p.idlePages = append(p.idlePages, RefOf(c.Bytes(uint32(at), uint32(at+p.pageSize))))
+	p.splitLocked(c, p.chunkSize)
+	return nil
+}
+
+// splitLocked splits n bytes of whole blocks into idle pages.
+func (p *Pool) splitLocked(r Ref, n int) {
+	for at := n - p.pageSize; at >= 0; at -= p.pageSize {
+		p.idleLocked(RefOf(r.Bytes(uint32(at), uint32(at+p.pageSize))))
 	}
-	return c, nil
 }
 
 // PutPages takes pages back. They do not become chunks again.
 func (p *Pool) PutPages(rs []Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idlePages = append(p.idlePages, rs...)
-	p.used.Add(-int64(len(rs) * p.pageSize))
+	p.putPagesLocked(rs)
+	p.pages.Add(-int64(len(rs)))
+}
+
+func (p *Pool) putPagesLocked(rs []Ref) {
+	had := p.wholeBlocks
+	for _, r := range rs {
+		p.idleLocked(r)
+	}
+	p.usePagesLocked(-(p.wholeBlocks - had) * p.block)
+}
+
+func (p *Pool) usePagesLocked(bytes int) {
+	p.used.Add(int64(bytes))
+	p.pageBytes.Add(int64(bytes))
+}
+
+// idleLocked makes a page idle. If a block has several pages, the lowest idle one of all is the
+// next to be handed out, so that whole blocks become idle.
+func (p *Pool) idleLocked(r Ref) {
+	i := len(p.idlePages)
+	if p.block > p.pageSize {
+		i, _ = slices.BinarySearchFunc(p.idlePages, r, func(a, b Ref) int {
+			return cmp.Compare(uintptr(b.Pointer()), uintptr(a.Pointer()))
+		})
+	}
+	p.idlePages = slices.Insert(p.idlePages, i, r)
+	if _, whole := p.blockOf(i); whole {
+		p.wholeBlocks++
+	}
+}
+
+// blockOf returns the place in idlePages where the block of idle page i begins, or would, and
+// whether all of its pages are idle.
+func (p *Pool) blockOf(i int) (from int, whole bool) {
+	n, size := p.block/p.pageSize, uintptr(p.block)
+	if n == 1 {
+		return i, true
+	}
+	at := uintptr(p.idlePages[i].Pointer())
+	first := at &^ (size - 1)
+	from = i - (n - 1) + int(at-first)/p.pageSize // the addresses descend
+	whole = from >= 0 && from+n <= len(p.idlePages) &&
+		uintptr(p.idlePages[from].Pointer()) == first+size-uintptr(p.pageSize) &&
+		uintptr(p.idlePages[from+n-1].Pointer()) == first
+	return from, whole
 }
 
 // pageAreaSize returns the most bytes of an area for pages.
@@ -363,9 +431,20 @@ func (p *Pool) releaseChunkLocked() bool {
 	return p.releaseLocked(&p.idle, &p.notResident, p.chunkSize)
 }
 
-// releasePageLocked is releaseChunkLocked for an idle page.
+// releasePageLocked is releaseChunkLocked for a block of idle pages.
 func (p *Pool) releasePageLocked() bool {
-	return p.releaseLocked(&p.idlePages, &p.notResidentPages, p.pageSize)
+	if p.wholeBlocks == 0 || !p.canDiscard() {
+		return false
+	}
+	n := p.block / p.pageSize
+	from, whole := len(p.idlePages)-1, n == 1
+	for i := 0; !whole; i++ { // the highest first
+		from, whole = p.blockOf(i)
+	}
+	first := []Ref{p.idlePages[from+n-1]}
+	p.idlePages = slices.Delete(p.idlePages, from, from+n)
+	p.wholeBlocks--
+	return p.releaseLocked(&first, &p.notResidentPages, p.block)
 }
 
 // releaseLocked gives the memory of one of the idle chunks or pages, of n bytes, back.
@@ -397,7 +476,10 @@ func (p *Pool) Close() {
 	none := new(area)
 	p.fresh, p.filled, p.pageArea = none, none, none
 	p.idle, p.notResident, p.idlePages, p.notResidentPages = nil, nil, nil, nil
+	p.wholeBlocks = 0
 	p.used.Store(0)
+	p.pages.Store(0)
+	p.pageBytes.Store(0)
 }
 
 // Unmap gives the addresses back. It must not be called as long as a chunk can be reached.

@@ -118,9 +118,6 @@ func Earlier(a, b uint32) uint32 {
 	return min(a, b)
 }
 
-// Keeps reports whether expired records are kept for a while.
-func (c *Clock) Keeps() bool { return c.grace > 0 }
-
 // KeptUntil returns the tick from which a record with this expiry, which is not 0, is no longer
 // kept.
 func (c *Clock) KeptUntil(expiry uint32) uint32 {

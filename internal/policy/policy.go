@@ -60,6 +60,7 @@ type Work struct {
 	Records int
 	Bytes   int
 	Keep    bool // compaction: live records move to their ring's head, regardless of the policy
+	Join    bool // and those of small to main's
 }
 
 // IsDone reports whether no work is left.

@@ -16,7 +16,7 @@ func Validate(c *ringcache.Cache) error {
 	arena.Lock()
 	defer arena.Unlock()
 	var errs []error
-	large := map[int]int{}
+	large, held := map[int]int{}, int64(0)
 	for i := range Shared(c).Buckets + store.LargeBuckets {
 		b := Nth(c, i)
 		b.Mu.Lock()
@@ -26,12 +26,18 @@ func Validate(c *ringcache.Cache) error {
 		if err := b.Check(large); err != nil {
 			errs = append(errs, fmt.Errorf("bucket %d: %w", i, err))
 		}
+		if b.Large {
+			held += int64(b.Memory().Held)
+		}
 		b.Mu.Unlock()
 	}
 	for i := range Shared(c).LargeKeys {
 		if n := int(Shared(c).LargeKeys[i].Load()); n != large[i] {
 			errs = append(errs, fmt.Errorf("I8: count %d is %d, of %d large keys", i, n, large[i]))
 		}
+	}
+	if counted := Shared(c).Arrivals.Held.Load(); held != counted {
+		errs = append(errs, fmt.Errorf("large buckets hold %d bytes, counted are %d", held, counted))
 	}
 	if err := Shared(c).Pool.Validate(); err != nil && !*testhook.PartsOf(c).Unfinished {
 		errs = append(errs, err)

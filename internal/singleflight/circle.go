@@ -1,6 +1,10 @@
 package singleflight
 
-import "sync"
+import (
+	"bytes"
+	"slices"
+	"sync"
+)
 
 // A function may wait for other calls. If these wait for the function's own call, directly or
 // through others, none of them would ever end. Groups therefore record what they wait for, and a
@@ -27,12 +31,9 @@ func (g *Group) Await(on *Group, key []byte) (circle [][]byte) {
 		return circle
 	}
 	if g.awaits == nil {
-		g.awaits = make(map[*Group]map[string]int)
+		g.awaits = make(map[*Group][][]byte)
 	}
-	if g.awaits[on] == nil {
-		g.awaits[on] = make(map[string]int)
-	}
-	g.awaits[on][string(key)]++
+	g.awaits[on] = append(g.awaits[on], key)
 	return nil
 }
 
@@ -43,11 +44,10 @@ func (g *Group) Awaited(on *Group, key []byte) {
 	}
 	circles.Lock()
 	defer circles.Unlock()
-	keys := g.awaits[on]
-	if keys[string(key)]--; keys[string(key)] == 0 {
-		delete(keys, string(key))
-	}
-	if len(keys) == 0 {
+	keys := g.awaits[on] // most often they end in this order
+	i := slices.IndexFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
+	keys[i] = keys[0]
+	if g.awaits[on] = keys[1:]; len(keys) == 1 {
 		delete(g.awaits, on)
 	}
 }
@@ -63,11 +63,8 @@ func (g *Group) pathLocked(to *Group, keys [][]byte, seen map[*Group]bool) [][]b
 	}
 	seen[g] = true
 	for on, by := range g.awaits {
-		for key := range by { // one of them is enough
-			if all := on.pathLocked(to, append(keys, []byte(key)), seen); all != nil {
-				return all
-			}
-			break
+		if all := on.pathLocked(to, append(keys, by[0]), seen); all != nil {
+			return all
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package singleflight
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,10 +41,32 @@ func TestGroup_AwaitRefusesCircles(t *testing.T) {
 	(*Group)(nil).Awaited(a, nil)
 }
 
+// Pauses double up to a bound, and of many callers one tries again after each.
 func TestPauses(t *testing.T) {
-	var p Pauses
-	require.Zero(t, p.End(1<<63))
-	p.Begin(1<<63, 7)
-	require.EqualValues(t, 7, p.End(1<<63))
-	require.Zero(t, p.End(1<<62))
+	const h, now = 1 << 63, 1000
+	var all Pauses
+	p := all.Of(h)
+	require.Same(t, p, all.Of(h+1))
+	require.NotSame(t, p, all.Of(1<<62))
+	try := func(now uint32) [2]bool {
+		ok, again := p.Try(now)
+		return [2]bool{ok, again}
+	}
+	require.Equal(t, [2]bool{true, false}, try(now))
+	require.Equal(t, [2]bool{true, false}, try(now), "nothing has failed")
+	require.True(t, p.Begin(now))
+	require.False(t, p.Begin(now+1), "it is under way")
+	at := uint32(now)
+	for _, length := range []uint32{1, 2, 4, 8, 16, 32, 64, 100, 100} {
+		require.Equal(t, [2]bool{false, true}, try(at+length), "after %d ticks", length)
+		at += length + 1
+		require.Equal(t, [2]bool{true, true}, try(at), "after %d ticks", length)
+		require.Equal(t, [2]bool{false, true}, try(at), "another caller")
+	}
+	p.End(at + 5)
+	require.Equal(t, [2]bool{false, false}, try(at+4))
+	require.Equal(t, [2]bool{true, false}, try(at+5))
+	p.End(0)
+	p.Begin(math.MaxUint32 - 1) // the clock's end
+	require.Equal(t, [2]bool{false, true}, try(math.MaxUint32-1))
 }

@@ -9,20 +9,23 @@ package singleflight
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
+	"time"
 )
 
 // Group is the calls that one function serves, and the function's context, which is cancelled when
 // none of the calls is wanted any more.
 type Group struct {
-	wanted atomic.Int64 // unreleased calls, plus 1 while calls may still be added
-	cancel context.CancelFunc
-	awaits map[*Group]map[string]int // waits of its function, by key; guarded by circles
+	Context context.Context // of the function, once the creator has set it
+	wanted  atomic.Int64    // unreleased calls, plus 1 while calls may still be added
+	cancel  context.CancelFunc
+	awaits  map[*Group][][]byte // keys of the calls that its function waits for; guarded by circles
 }
 
 // NewGroup returns a group to which calls may be added until its creator calls Release.
 func NewGroup(cancel context.CancelFunc) *Group {
-	g := &Group{cancel: cancel}
+	g := &Group{Context: context.Background(), cancel: cancel}
 	g.wanted.Store(1)
 	return g
 }
@@ -56,8 +59,22 @@ type List[T any] struct {
 	ByKey map[string]*Call[T] // nil if there are none
 }
 
-// Find returns the listed call of a key, which others may join, or nil if there is none.
-func (l *List[T]) Find(key []byte) *Call[T] { return l.ByKey[string(key)] }
+// overtime is how long after its deadline a function that obeys its context may still run.
+const overtime = time.Second
+
+// Find returns the listed call of a key, which others may join, or nil if there is none. It
+// invalidates a call that is in its list longer than overtime after its deadline.
+func (l *List[T]) Find(key []byte) *Call[T] {
+	c := l.ByKey[string(key)]
+	if c == nil {
+		return nil
+	}
+	if end, ok := c.Group.Context.Deadline(); ok && time.Since(end) > overtime {
+		l.Invalidate(c)
+		return nil
+	}
+	return c
+}
 
 // Add lists a new call of a group.
 func (l *List[T]) Add(key []byte, hash uint64, g *Group) *Call[T] {
@@ -102,8 +119,8 @@ func (l *List[T]) InvalidateAll() {
 	}
 }
 
-// Leave removes a waiting caller, or reports true if the call has already finished. A call without
-// waiters is invalidated, and its group no longer needs to run for it.
+// Leave removes a waiting caller, or reports true if the call has already finished. Unless it is a
+// refresh, a call without waiters is invalidated, and its group no longer needs to run for it.
 func (l *List[T]) Leave(c *Call[T]) (finished bool) {
 	select {
 	case <-c.Done:
@@ -111,7 +128,7 @@ func (l *List[T]) Leave(c *Call[T]) (finished bool) {
 	default:
 	}
 	c.Waiters--
-	if c.Waiters == 0 {
+	if c.Waiters == 0 && !(c.Refresh && c.Listed) {
 		l.Invalidate(c)
 		c.release() // also if it was invalidated before
 	}
@@ -126,15 +143,47 @@ func (l *List[T]) Finish(c *Call[T]) {
 	c.release()
 }
 
+// longestPause is in ticks.
+const longestPause = 100
+
+// Pause is how long calls must not be repeated that have failed or take long. It holds the tick at
+// which the pause ends and, above it, its length, which is 0 after a call that has succeeded.
+type Pause struct{ v atomic.Uint64 }
+
+// Try reports whether a call may begin at tick now, and whether there has been a pause since a call
+// has succeeded. If so, the next pause begins: of many callers, one tries again.
+func (p *Pause) Try(now uint32) (ok, again bool) {
+	if was := p.v.Load(); was>>32 == 0 {
+		return now >= uint32(was), false
+	}
+	return p.Begin(now), true
+}
+
+// Begin begins a pause unless one is under way, and reports whether it has. Each is twice as long
+// as the one before, up to a bound.
+func (p *Pause) Begin(now uint32) bool {
+	was := p.v.Load()
+	if now < uint32(was) {
+		return false
+	}
+	length := min(max(2*(was>>32), 1), longestPause)
+	return p.v.CompareAndSwap(was, length<<32|min(uint64(now)+length+1, math.MaxUint32))
+}
+
+// End ends the pause after a call that has succeeded, and lets the next one begin at a tick.
+func (p *Pause) End(next uint32) {
+	if p.v.Load() != uint64(next) { // most often both are 0
+		p.v.Store(uint64(next))
+	}
+}
+
 const pauseBits = 12
 
-// Pauses records, in a fixed amount of memory, how long calls that have failed must not be
-// repeated. Keys may share a place; they then share a pause, or a pause ends early.
-type Pauses [1 << pauseBits]atomic.Uint32
+// Pauses are the pauses of all keys, in a fixed amount of memory: keys may share one.
+type Pauses struct {
+	All    Pause // of calls of any key
+	places [1 << pauseBits]Pause
+}
 
-// Begin makes the calls of a key with this hash pause until the given time, which must not be 0.
-func (p *Pauses) Begin(hash uint64, until uint32) { p[hash>>(64-pauseBits)].Store(until) }
-
-// End returns the time at which the last pause of the key ends or has ended, or 0 if there was
-// none.
-func (p *Pauses) End(hash uint64) uint32 { return p[hash>>(64-pauseBits)].Load() }
+// Of returns the pause of a key with this hash.
+func (p *Pauses) Of(hash uint64) *Pause { return &p.places[hash>>(64-pauseBits)] }

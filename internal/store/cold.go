@@ -240,7 +240,7 @@ func (b *Store) ReadCold(
 	f *Found, dst, k []byte, h uint64, touch, stale bool,
 ) (out []byte, ok bool) {
 	if !b.findCounting(f, k, h) || index.Ring(f.Slot) < policy.Queue ||
-		b.Shared.Expired(f.Expiry) && !(stale && b.Shared.IsKept(f.Expiry)) {
+		b.Shared.Expired(f.Expiry) && (!stale || b.Shared.Now() >= b.Shared.KeptUntil(f.Expiry)) {
 		return dst, false
 	}
 	dst, _ = f.Ring.Read(dst, f.ValuePos(), f.ValueLen)

@@ -174,6 +174,9 @@ func (b *Store) growIndex(n int) error {
 	if err != nil {
 		return err
 	}
+	if b.Index.Empty() {
+		b.Shared.Indexes.Add(1)
+	}
 	b.Index.Grow(pages)
 	b.pageDelta = 0
 	b.known = hintUnknown // the rings may hold less now

@@ -36,8 +36,11 @@ func (b *Store) limit() limits {
 	if most := b.maxPages(quota); pages > most {
 		pages = most // shrinkIndex will reduce them
 	}
-	total := max(quota-pages*s.Pool.PageSize(), 0) >> s.Shift
-	if held := b.chunks(); total > held {
+	total, held := max(quota-pages*s.Pool.PageSize(), 0)>>s.Shift, b.chunks()
+	if next := held + b.chunksFor(b.Longest) + 1; next > total && !b.strict {
+		total = max(total, min(next, total+s.lent(quota)>>s.Shift))
+	}
+	if total > held {
 		// Other buckets may hold more than their share at the moment.
 		total = min(total, held+b.spare())
 	}
@@ -113,7 +116,7 @@ func (b *Store) quota() int {
 		share := max(b.Shared.largeTarget()/LargeBuckets, b.kept())
 		return max(share, min(b.held(), share+share/hysteresis))
 	}
-	return b.Shared.smallQuota() + int(b.stagger)
+	return int(b.Shared.quota.Load()) + int(b.stagger)
 }
 
 // kept returns the bytes that a large bucket may hold whatever the balance: as many as its live

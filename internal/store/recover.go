@@ -148,6 +148,7 @@ func (b *Store) recoverRecord(
 		return key
 	}
 	r.Count(1, hd.Total(), hd.Deadlines != record.Timeless)
+	b.seen = max(b.seen, int32(hd.Total()))
 	if hd.Kind&record.Spaced != 0 {
 		b.spaced++
 	}
@@ -205,13 +206,12 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	// bucket that ring may have. If all records fit, the bucket may have held somewhat more than its
 	// quota, but not if values were compressed there or a record is in the snapshot twice.
 	if more := len(rec) - r.Left(); more > 0 {
-		need := b.chunksFor(more)
-		hasRoom := need <= b.free(b.limit())
-		if !hasRoom && to.Fit {
-			bytes, quota := need<<b.Shared.Shift, b.quota()
-			hasRoom = bytes <= b.Shared.Pool.Spare() && b.held()+bytes <= quota+quota/fitShare
+		bytes, quota := b.chunksFor(more)<<b.Shared.Shift, b.quota()
+		if to.Fit {
+			quota += quota / fitShare
 		}
-		if !hasRoom || r.Extend(uint64(len(rec)), math.MaxInt) != nil {
+		if bytes > b.Shared.Pool.Spare() || b.held()+bytes > quota ||
+			r.Extend(uint64(len(rec)), math.MaxInt) != nil {
 			return false, false
 		}
 	}
@@ -226,6 +226,7 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	}
 	pos := r.Append(rec, nil, nil)
 	r.Count(1, len(rec), w.Last != 0)
+	b.seen = max(b.seen, int32(len(rec)))
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))
 		b.spaced++

@@ -143,11 +143,7 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		if full {
 			b.search()
 		}
-		behind := b.compact(to, n)
-		more := b.chunksFor(int(r.Size)+n) - r.Held()
-		if behind && b.isIdle(more, behindIdle) {
-			return r.Held() + max(more, 0) // the next Sets go on compacting
-		}
+		b.compact(to, n)
 		l = b.limit()
 	}
 	limit := max(l.of(to), need)
@@ -195,9 +191,8 @@ func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need 
 
 // compact compacts rings until one of these is true: ring to has room for n more bytes and a
 // reserve, and no ring holds more than it may; no ring is worth compacting; the work of one Set is
-// done. It evicts no live entry. It reports whether it ended because the work was done, while there
-// are dead records left, but still no room.
-func (b *Store) compact(to policy.Ring, n int) (behind bool) {
+// done. It evicts no live entry.
+func (b *Store) compact(to policy.Ring, n int) {
 	r, need := &b.Rings[to], b.chunksFor(n)
 	work := b.compactWork(n)
 	least := work.Bytes - aheadShare*n // beyond that it moves only what it must
@@ -214,10 +209,8 @@ func (b *Store) compact(to policy.Ring, n int) (behind bool) {
 		if r.Fits(n, limit) && !over && (!b.isNearlyFull(l) || work.Bytes < least) {
 			return in, false
 		}
-		behind = work.IsDone() && (!r.Fits(n, limit) || over)
 		return in, !work.IsDone()
 	})
-	return behind
 }
 
 // squeeze compacts rings until enough reports true, or no ring is worth compacting, or the work of
@@ -230,12 +223,6 @@ func (b *Store) squeeze(n int, enough func() bool) (done bool) {
 		return in, !done && !work.IsDone()
 	})
 	return done
-}
-
-// isIdle reports whether the bucket can take so many chunks and leave 1/part of all memory free.
-func (b *Store) isIdle(chunks, part int) bool {
-	return b.Shared.idle(part) > chunks<<b.Shared.Shift &&
-		b.chunks()+chunks < b.Shared.maxChunks // (I3)
 }
 
 // deadest returns the ring that is most worth compacting, if there is one.
@@ -335,54 +322,62 @@ func (b *Store) DropStep(left *int) (done bool) {
 	return true
 }
 
-// Fit is the progress of making a bucket smaller.
+// Fit is the progress of making a bucket smaller. It has two parts: first all buckets compact, then
+// some give up chunks, as long as the cache holds too much.
 type Fit struct {
 	begun bool
 	Done  bool
-	pages int // pages that the index is to have
-	moves int // bytes of records that may still be moved instead of dropped
+	evict bool // down to total chunks; else only what live records do not need is given up
+	total int
+	moves int // bytes of records that may still be moved
 }
 
-// Step does one step of making b as small as its quota says.
+// GiveOne returns the Fit by which the bucket gives up a chunk.
+func (b *Store) GiveOne() Fit {
+	moves := b.size()
+	return Fit{begun: true, evict: true, total: b.chunks() - 1,
+		moves: moves}
+}
+
+// Loss returns how many bytes of live records the bucket loses if it gives up a chunk.
+func (b *Store) Loss() int {
+	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
+	return small.EntryBytes + main.EntryBytes - (small.Held()+main.Held()-1)<<b.Shared.Shift
+}
+
+// Step does one step.
 func (f *Fit) Step(b *Store) {
 	if b.Closed {
 		f.Done = true
 		return
 	}
-	quota := b.quota()
 	if !f.begun {
 		b.Longest = b.Shared.Longest(b.Shared.Bound(), b.Large)
-		f.begun, f.pages = true, b.pagesWithin(quota)
-		f.moves = quota
+		f.begun, f.moves = true, b.size()
 	}
-	chunks := max(quota-f.pages*b.Shared.Pool.PageSize(), 0) >> b.Shared.Shift
-	b.pageDelta = int32(f.pages - b.Index.Pages()) // for limit
-	f.Done = b.shed(chunks, &f.moves)
-	b.pageDelta = 0
+	f.Done = b.shed(f.evict, f.total, &f.moves)
 	b.sweep() // moved records use up positions (I5)
-	if f.Done && f.pages < b.Index.Pages() {
-		b.repackIndex(f.pages)
+	if n := b.pagesNeeded(); f.Done && n < b.Index.Pages() {
+		b.repackIndex(n)
 	}
 }
 
-// pagesWithin returns how many pages the index is to have when the bucket holds no more than quota:
-// as many as now, unless far fewer will do.
-func (b *Store) pagesWithin(quota int) int {
+// pagesNeeded returns how many pages the index is to have: as many as now, unless far fewer will
+// do.
+func (b *Store) pagesNeeded() int {
 	has, live := b.Index.Pages(), b.live()
-	each := b.liveBytes()/max(live, 1) + SlotBytes
-	live = min(live, quota/each)
 	// A little more than it needs, lest it grow again at once.
-	needs := b.pagesFor(live + live/8)
-	if needs+needs/2 < has {
-		has = needs
+	if needs := b.pagesFor(live + live/8); needs+needs/2 < has {
+		return needs
 	}
-	return min(has, b.maxPages(quota))
+	return has
 }
 
-// shed compacts, then evicts until the rings hold no more than total chunks together, or the work
-// of a step is done. It reports whether the former is true. Up to moves bytes in all are moved: as
-// long as they last, no entry is evicted while a ring holds chunks that it does not need.
-func (b *Store) shed(total int, moves *int) (done bool) {
+// shed moves records, and, if evict is set, evicts some, until the rings hold no more than total
+// chunks together, or no more than their live records need, or the work of a step is done. It
+// reports whether one of the former is true. Up to moves bytes in all are moved: as long as they
+// last, no entry is evicted while the rings hold chunks that they do not need.
+func (b *Store) shed(evict bool, total int, moves *int) (done bool) {
 	work := policy.SetWork(0, b.Shared.mostMoved)
 	work.Records = StepRecords
 	work.Bytes = min(*moves, max(work.Bytes, b.Longest), b.Shared.mostMoved)
@@ -390,14 +385,19 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 	defer func() { *moves -= budget - work.Bytes }()
 	left := StepRecords
 	b.vacate(&work, func() (in policy.Ring, more bool) {
-		if in, more = b.over(total); !more {
+		loose, join, ok := b.loosest()
+		if ok = ok && *moves > 0; !ok && !evict {
 			done = true
 			return in, false
 		}
-		if loose, ok := b.loosest(); ok && *moves > 0 {
-			in, work.Keep = loose, true
-		} else {
-			work.Keep = false
+		if evict {
+			if in, more = b.over(total); !more {
+				done = true
+				return in, false
+			}
+		}
+		if work.Keep, work.Join = ok, join; ok {
+			in = loose
 		}
 		if left--; work.Keep && work.IsDone() {
 			return in, false
@@ -408,16 +408,26 @@ func (b *Store) shed(total int, moves *int) (done bool) {
 }
 
 // loosest returns the ring, small or main, that holds most chunks beyond those that its live
-// records need, if there is one. The moves of its records, from tail to head, free these chunks.
-func (b *Store) loosest() (in policy.Ring, ok bool) {
-	most := 0
+// records need, if there is one. The moves of its records, from tail to head, free these chunks. If
+// there is none, but the rings together hold one too many, join tells to move records from small
+// to main.
+func (b *Store) loosest() (in policy.Ring, join, ok bool) {
+	most, live, held := 0, 2*int(b.mean), 0
 	for i := range b.Rings {
 		r := &b.Rings[i]
+		live, held = live+r.EntryBytes, held+r.Held()
 		if more := r.Held() - b.chunksFor(r.EntryBytes+int(b.mean)); more > most {
 			in, ok, most = policy.Ring(i), true, more
 		}
 	}
-	return in, ok
+	if small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]; !ok && small.Held() > 0 &&
+		b.chunksFor(live) < held {
+		if main.DeadBytes > 0 && !main.Fits(2*int(b.mean), 0) {
+			return policy.Main, false, true
+		}
+		return policy.Small, true, true
+	}
+	return in, false, ok
 }
 
 // over returns a ring that holds more than its part of total chunks, if all rings together hold

@@ -98,7 +98,10 @@ func TestResize_StepsAreSmall(t *testing.T) {
 			return int(b.EvictedSmall + b.EvictedMain + b.Promotions + b.Reinsertions), b.Bytes()
 		}
 		steps := 0
-		for f := (store.Fit{}); !f.Done; steps++ {
+		for f := (store.Fit{}); !f.Done || b.Memory().Held > b.Memory().Quota; steps++ {
+			if f.Done {
+				f = b.GiveOne()
+			}
 			records, bytes := total()
 			ringtest.Change(c, 0, func(s *store.Store) { f.Step(s) })
 			r, by := total()

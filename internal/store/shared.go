@@ -86,6 +86,7 @@ type Shared struct {
 	quota    atomic.Int64  // bytes of rings and index that each small bucket may hold
 	full     atomic.Int64  // the same if there were no large buckets
 	Hand     atomic.Uint32 // the next bucket to give up memory if the system refuses it
+	Indexes  atomic.Int32  // buckets whose index has a page
 	Arrivals arrivals
 
 	learners [2]learner // of the small buckets, and of the large ones
@@ -131,33 +132,27 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 // Bound returns the bytes that the cache may hold.
 func (s *Shared) Bound() int { return int(s.MaxBytes.Load()) }
 
-// Free memory is idle as far as it exceeds this part of all memory: 1/behindIdle for a bucket that
-// is behind with its compaction; 1/shareIdle for one that needs more than its share, because the
-// others may soon need theirs.
+// A bucket may hold more than its quota while more than 1/keptIdle of all memory is free, and
+// keptChunks, so that buckets below theirs and large records find some: up to 1/lentShare more.
 const (
-	behindIdle = 32
-	shareIdle  = 8
-
-	// shareChunks is the number of chunks that must be free in addition: for the page of a large
-	// record's index, and for the unused parts of the first and the last chunk of the record. With
-	// fewer, small buckets above their share would have to give up memory for a large record.
-	shareChunks = 4
+	keptIdle   = 16
+	keptChunks = 4
+	lentShare  = 2
 )
 
-// smallQuota returns the bytes that a small bucket may hold. Small buckets may use the large
-// records' part of the memory while most of it is free.
-func (s *Shared) smallQuota() int {
-	if s.Arrivals.Held.Load() > 0 && s.idle(shareIdle) > shareChunks*s.Pool.ChunkSize() {
-		return int(s.full.Load())
-	}
-	return int(s.quota.Load())
+// lent returns the bytes that a bucket may hold beyond its quota.
+func (s *Shared) lent(quota int) int {
+	idle := s.Pool.Spare() - s.EffectiveBound()/keptIdle - keptChunks<<s.Shift
+	return max(0, min(idle, max(quota, int(s.full.Load()))/lentShare))
 }
-
-// idle returns the bytes of free memory that exceed 1/part of all memory.
-func (s *Shared) idle(part int) int { return max(0, s.Pool.Spare()-s.EffectiveBound()/part) }
 
 // EffectiveBound returns the bytes that the cache may hold as long as the system refuses more.
 func (s *Shared) EffectiveBound() int { return min(s.Bound(), s.Pool.Bound()) }
+
+// ForRecords returns the part of EffectiveBound that is not in indexes.
+func (s *Shared) ForRecords() int {
+	return max(0, s.EffectiveBound()-s.Pool.PageBytes())
+}
 
 // SetBound sets the bytes that the cache may hold. It leaves Total, the bytes that the buckets
 // share.
@@ -165,11 +160,6 @@ func (s *Shared) SetBound(maxBytes int) {
 	s.MaxBytes.Store(int64(maxBytes))
 	s.SetQuotas()
 }
-
-// IsKept reports whether an expired value may still be returned if a load fails.
-//
-//go:norace
-func (s *Shared) IsKept(expiry uint32) bool { return s.Now() < s.KeptUntil(expiry) }
 
 // MaxValue returns the length of the longest value, which a header must have room for.
 func (s *Shared) MaxValue() int {
@@ -207,7 +197,7 @@ type Arrival struct{ Records, Bytes int }
 type arrivals struct {
 	records      atomic.Int64
 	small, large atomic.Int64 // bytes
-	Held         atomic.Int64 // bytes that the large buckets hold
+	Held         atomic.Int64 // bytes that the large buckets hold, or are to get (AddHeld)
 	needSmall    atomic.Int64 // bytes of live entries and of indexes (Store.tellNeed)
 	needLarge    atomic.Int64
 	sparse       atomic.Bool
@@ -237,6 +227,16 @@ func (s *Shared) CountArrival(news Arrival, large bool) {
 		a.small.CompareAndSwap(sm, sm/2)
 		a.large.CompareAndSwap(lg, lg/2)
 	}
+}
+
+// CountMoved counts a record of n bytes, which moves from a small bucket to a large one, as if it
+// had been stored there, as often as the records of small buckets were.
+func (s *Shared) CountMoved(n int) {
+	a := &s.Arrivals
+	times := float64(a.small.Load()) / float64(max(a.needSmall.Load(), 1))
+	moved := int64(times * float64(n))
+	a.small.Add(-moved)
+	a.large.Add(moved)
 }
 
 // updateSparse decides whether the cache is sparse.
@@ -301,19 +301,24 @@ func shareOf(n, other int64) float64 {
 	return float64(n) / float64(n+max(other, 0))
 }
 
-// largeTarget returns the bytes that the large buckets should hold. The small buckets always keep
-// two chunks and a page each, but not more than a sixteenth of a cache to which the system refuses
-// memory.
+// keptSmall: the small buckets always keep 1/keptSmall of the cache, up to two chunks and a page
+// each.
+const keptSmall = 16
+
+// largeTarget returns the bytes that the large buckets should hold.
 func (s *Shared) largeTarget() int {
 	share, bound := s.largeShare(), s.EffectiveBound()
 	if share == 0 {
 		return 0
 	}
-	keep := s.Buckets * (2<<s.Shift + s.Pool.PageSize())
-	if s.Pool.Limited() {
-		keep = min(keep, bound/16)
-	}
+	keep := min(s.Buckets*(2<<s.Shift+s.Pool.PageSize()), bound/keptSmall)
 	return min(int(share*float64(bound)), bound-keep)
+}
+
+// AddHeld adds n bytes to those that the large buckets hold, or are to get.
+func (s *Shared) AddHeld(n int) {
+	s.Arrivals.Held.Add(int64(n))
+	s.SetQuotas()
 }
 
 // SetQuotas gives the small buckets what the large ones leave. Concurrent calls may compute from
@@ -334,9 +339,12 @@ func (s *Shared) SetQuotas() {
 func (s *Shared) quotas() (full, quota int64) {
 	full = max(int64(s.EffectiveBound()/s.Buckets), 1<<s.Shift)
 	total := min(s.Total.Load(), int64(s.Pool.Bound()))
-	total -= max(total/slackShare, 4<<s.Shift)
+	total -= int64(s.Slack(int(total)))
 	return full, max(0, total-s.Arrivals.Held.Load()) / int64(s.Buckets)
 }
+
+// Slack returns the part of total bytes that is in nobody's quota.
+func (s *Shared) Slack(total int) int { return max(total/slackShare, 4<<s.Shift) }
 
 // Longest returns the bytes of the longest record that a bucket takes in a cache of bound bytes: a
 // small one takes what IsLarge leaves to it, a large one what Set accepts.

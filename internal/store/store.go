@@ -54,13 +54,15 @@ type Store struct {
 	mean      int32       // the mean size of a record, in bytes
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
 	growAt    int32       // load factor at which the index grows, in sixteenths
-	pageDelta int32       // pages that the index is about to get; negative: to give up
+	pageDelta int32       // pages that the index is about to get
 	spaced    int         // live records of namespaces
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
+	strict    bool        // the write under way is of a snapshot, and borrows nothing
 	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
+	seen      int32       // bytes of the longest record that there ever was
 	appended  int         // bytes appended to the rings since sweep last looked
 	unswept   uint64
 	Rewrites  uint64 // values overwritten in place, except by overwritePlain
@@ -70,6 +72,7 @@ type Store struct {
 	about     uint64 // hash of the write under way, whose entry stays
 	unsure    unsure
 	told      int // the need that tellNeed reported last
+	toldHeld  int // the memory of a large bucket that endWrite reported last
 	incoming  int // bytes of the longest record under way to a large bucket
 	expirer   expirer
 	searched  uint64    // generations forgotten before the last complete walk began
@@ -144,6 +147,7 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 // Set stores the record. After an error the key is absent, and also after a memory fault in the
 // caller's value that debug.SetPanicOnFault has turned into a panic, once EndWrite was called.
 func (b *Store) Set(w *Write) error {
+	b.strict = w.Restored
 	if b.Index.Empty() {
 		if err := b.startIndex(w.Bytes); err != nil {
 			return err
@@ -182,11 +186,22 @@ type unsure struct {
 	slot, hash uint64
 }
 
-// EndWrite must be called before the lock is released after a Set. After a panic, it removes what
-// the Set has left.
+// EndWrite must be called before the lock is released after a change. After a panic in Set, it
+// removes what the Set has left.
 func (b *Store) EndWrite() {
+	if b.unsure.on || b.Large {
+		b.endWrite()
+	}
+}
+
+// endWrite is the rare part of EndWrite.
+func (b *Store) endWrite() {
 	if b.unsure.on {
 		b.removeUnsure()
+	}
+	if n := b.held(); b.Large && n != b.toldHeld {
+		b.Shared.AddHeld(n - b.toldHeld)
+		b.toldHeld = n
 	}
 }
 
@@ -253,6 +268,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 	t := w.Times
 	pos := r.Append(b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t), w.Key, w.Value)
 	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
+	b.seen = max(b.seen, int32(w.Bytes))
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
 		b.spaced++
@@ -446,7 +462,10 @@ func (b *Store) deadBytes() (n int) {
 // Reset drops all entries without a call of OnRemove, and gives the memory back to the pool.
 func (b *Store) Reset() {
 	b.forget()
-	b.Shared.Pool.PutPages(b.Index.Reset())
+	if !b.Index.Empty() {
+		b.Shared.Indexes.Add(-1)
+		b.Shared.Pool.PutPages(b.Index.Reset())
+	}
 	for in := range b.inUse() {
 		b.Ring(in).Reset()
 	}

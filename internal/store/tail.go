@@ -86,6 +86,9 @@ func (b *Store) judgeTail(
 	n, freq := hd.Total(), index.Freq(p.Slot)
 	if w.Keep {
 		w.Records, w.Bytes = w.Records-1, w.Bytes-n
+		if w.Join && in == policy.Small {
+			return policy.Promote
+		}
 		return policy.Reinsert
 	}
 	if in == policy.Small {
@@ -201,26 +204,38 @@ func (b *Store) countEvicted(in policy.Ring, hd *record.Header) {
 // main has no room, the record stays in small while its reads and the work last.
 func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 	n := hd.Total()
-	main, limit := &b.Rings[policy.Main], b.limit().main
-	if held := main.Held(); !b.policy.Full && main.Fits(n, held) {
-		limit = max(limit, held)
+	main := &b.Rings[policy.Main]
+	limit := main.Held()
+	fits := main.Fits(n, limit)
+	if !w.Keep {
+		if has := b.limit().main; b.policy.Full || !fits {
+			limit = has
+		} else {
+			limit = max(limit, has)
+		}
+		fits = n <= limit<<b.Shared.Shift
 	}
-	fits := n <= limit<<b.Shared.Shift
 	if fits {
 		b.makeRoom(policy.Main, n, limit, w)
 		fits = main.Extend(uint64(n), limit) == nil
 	}
 	if small := &b.Rings[policy.Small]; !fits {
-		if index.Freq(p.Slot) > 0 && w.Spend(n) {
+		switch {
+		case w.Keep:
+			b.rotate(policy.Small, p, *hd)
+		case index.Freq(p.Slot) > 0 && w.Spend(n):
 			p.Slot = index.Lower(p.Slot)
 			b.rotate(policy.Small, p, *hd)
-		} else {
+		default:
 			b.dropTail(policy.Small, small, hd)
 		}
 		return
 	}
-	slot := index.WithFreq(p.Slot, 0)
-	if index.Freq(p.Slot) == 1 {
+	slot := p.Slot
+	if !w.Keep {
+		slot = index.WithFreq(slot, 0)
+	}
+	if !w.Keep && index.Freq(p.Slot) == 1 {
 		slot = index.WithMark(slot)
 	}
 	b.move(policy.Small, policy.Main, p, slot, *hd)

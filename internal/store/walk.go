@@ -130,6 +130,40 @@ func (b *Store) each(
 	return true
 }
 
+// Long finds the records of small and main that are longer than a bound, in steps.
+type Long struct {
+	Done  bool
+	Found []Write // that store the records of the last step again, without their values
+	walk  Walk
+	spots []Spot
+}
+
+// Next does one step. End must follow the last one.
+func (l *Long) Next(b *Store, n int) {
+	l.Found, l.Done = l.Found[:0], true
+	if b.Closed || int(b.seen) <= n {
+		return
+	}
+	l.spots, l.Done = b.Walk(&l.walk, 0, 1, l.spots[:0])
+	for i := range l.spots {
+		s := &l.spots[i]
+		freq, ok := b.Freq(s)
+		if !ok || s.Total() <= n || s.Ring >= policy.Queue {
+			continue
+		}
+		w := Write{Hash: s.hash, Kind: s.Kind, Bytes: s.Total(), RewriteOnly: true,
+			Restored: true, Ring: s.Ring, Freq: freq}
+		w.Key, _ = b.Ring(s.Ring).Read(nil, s.Pos+uint64(s.Size), s.KeyLen)
+		if s.Deadlines == record.Idle {
+			w.Until = s.Expiry
+		}
+		l.Found = append(l.Found, w)
+	}
+}
+
+// End ends the walk.
+func (l *Long) End(b *Store) { b.EndWalk(&l.walk) }
+
 // Freq returns the frequency of a record that Walk has met under the same lock. It reports false if
 // the index does not refer to it.
 func (b *Store) Freq(s *Spot) (freq int, ok bool) {

@@ -120,6 +120,7 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 			b.Shared.Generations.Count(generation.Of(w.Key), 0, more)
 		}
 		f.ValueLen, f.Rec = len(w.Value), nil
+		b.seen = max(b.seen, int32(w.Bytes))
 	}
 	b.Rewrites++
 	b.unsure = unsure{true, f.Slot, w.Hash}

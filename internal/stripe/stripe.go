@@ -23,9 +23,10 @@ type Counter struct {
 	FalseHits atomic.Uint64 // Hits that turned out to have no value
 	Locked    atomic.Uint64 // lookups that took the lock, also counted above
 	Negative  atomic.Uint64 // Misses that found a negative entry
+	Stale     atomic.Uint64 // expired values that were returned
 	Sets      atomic.Uint64 // Sets and Dels of a namespace; buckets count those of a cache
 	Dels      atomic.Uint64
-	_         [128 - 7*8]byte
+	_         [128 - 8*8]byte
 }
 
 // Counters are the stripes of one cache. The zero value is ready for use.
@@ -41,7 +42,7 @@ func (c *Counters) Here() *Counter {
 }
 
 // Sums are the sums of the stripes.
-type Sums struct{ Lookups, Misses, Locked, Negative, Sets, Dels uint64 }
+type Sums struct{ Lookups, Misses, Locked, Negative, Stale, Sets, Dels uint64 }
 
 // Sum adds up the stripes, which may change meanwhile. No sum is ever lower than in an earlier
 // call. A hit is counted as lost only after it was counted as a hit, so there are never more misses
@@ -54,6 +55,7 @@ func (c *Counters) Sum() (s Sums) {
 		s.Misses += missed + n.FalseHits.Load()
 		s.Locked += n.Locked.Load()
 		s.Negative += n.Negative.Load()
+		s.Stale += n.Stale.Load()
 		s.Sets += n.Sets.Load()
 		s.Dels += n.Dels.Load()
 	}

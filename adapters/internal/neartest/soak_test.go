@@ -65,9 +65,9 @@ func testSoak(t *testing.T, target target) {
 	t.Logf("%d reads: %d from the cache, %d after a round trip, %d canceled, %d failed; "+
 		"%d troubles, %d connections cut", s.reads.Load(), s.hits.Load(), s.fenced.Load(),
 		s.canceled.Load(), s.failed.Load(), s.trouble.Load(), s.proxy.cut)
-	require.Greater(t, s.hits.Load(), int64(1000))
-	require.Greater(t, s.fenced.Load(), int64(1000))
-	require.Greater(t, s.canceled.Load(), int64(10))
+	require.Greater(t, s.hits.Load(), int64(100))
+	require.Greater(t, s.fenced.Load(), int64(100))
+	require.Positive(t, s.canceled.Load())
 	require.Positive(t, s.proxy.cut)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -406,11 +407,7 @@ func TestLoaderBatch_KeyIsLoadedOnceThoughWritten(t *testing.T) {
 		_, _, err := c.GetOrLoadBatch(t.Context(), nil, keys, make([][]byte, len(keys)),
 			func(_ context.Context, missing [][]byte) ([]ringtest.Loaded, error) {
 				assert.Len(t, missing, len(keys)-1)
-				found := make([]ringtest.Loaded, len(missing))
-				for i := range found {
-					found[i].TTL = -1 // they are missing the next time too
-				}
-				return found, nil
+				return slices.Repeat([]ringtest.Loaded{{TTL: -1}}, len(missing)), nil // not stored
 			})
 		require.NoError(t, err)
 	}

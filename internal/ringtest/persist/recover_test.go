@@ -399,7 +399,7 @@ func TestFile_ManyChunksOfOneRing(t *testing.T) {
 	}
 	const chunks = 1 << 20
 	g := ringtest.Tiny(1, 64, chunks)
-	path := filepath.Join(dirInMemory(t), "cache")
+	path := filepath.Join(t.TempDir(), "cache")
 	c := ringtest.MustOpen(t, g, path)
 	ringtest.FillCache(t, c, 0, chunks, 40)
 	n := c.Len()

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -130,5 +131,28 @@ func TestTmpfs_ASixteenthOfTheBound(t *testing.T) {
 			found[name] = c.Len()
 		}
 		require.Greater(t, float64(found["file"]), .9*float64(found["memory"]), "%d MB", size)
+	}
+}
+
+// A disk that others fill before the first Set: no refused Set looks for memory in other buckets,
+// which have none. Once there is room, records of each size are stored.
+func TestTmpfs_FilledByOthers(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{100, 20_000, 3_000_000} {
+		dir := ringtest.MountTmpfs(t, 128)
+		c := mustOpenSmall(t, 64<<20, dir)
+		ringtest.FillDisk(t, dir)
+		v := make([]byte, size)
+		for id := range uint32(2000) {
+			require.ErrorIs(t, c.Set(ringtest.TrafficKey(nil, id), v), ringcache.ErrNoMemory)
+		}
+		require.Zero(t, ringtest.Shared(c).Hand.Load(), "buckets asked, values of %d bytes", size)
+		require.Equal(t, uint64(2000), c.Stats().Refused.NoMemory)
+		require.NoError(t, os.Remove(filepath.Join(dir, "another")))
+		for id := range uint32(2000) {
+			_ = c.Set(ringtest.TrafficKey(nil, id), v)
+		}
+		require.NoError(t, c.Set([]byte("last"), v), "values of %d bytes", size)
+		require.NoError(t, ringtest.Validate(c))
 	}
 }
