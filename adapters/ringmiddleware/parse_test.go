@@ -65,6 +65,7 @@ func TestParse_TargetedCacheControl(t *testing.T) {
 		life            int // in seconds; 0: the response is not stored
 	}{
 		{"max-age=100", "max-age=1", 100},
+		{"max-age=1", "max-age=100", 1},
 		{"max-age=100", "no-store", 100},
 		{"max-age=100, foobar", "private", 100},
 		{"max-age=99999999999", "", int(maxTime / time.Second)},
@@ -83,10 +84,12 @@ func TestParse_TargetedCacheControl(t *testing.T) {
 		{"max-age", "max-age=100", 100},
 		{"max-age=(10)", "max-age=100", 100},
 		{"max-age=10, &&&", "max-age=100", 100},
+		{"max-age=10, &&&", "no-store", 0},
+		{`max-age="10"`, "no-store", 0},
 		{"MaX-aGe=10", "max-age=100", 100},
 		{"max-age =10", "max-age=100", 100},
 	} {
-		t.Run(c.target, func(t *testing.T) {
+		t.Run(c.target+"; "+c.control, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newTimedRig(t, Options{}, counts("CDN-Cache-Control: "+c.target,
 					"Cache-Control: "+c.control, "Expires: Mon, 08 Aug 2050 02:01:18 GMT"))
@@ -98,6 +101,25 @@ func TestParse_TargetedCacheControl(t *testing.T) {
 				a := r.get("/")
 				require.Equal(t, want, a.status())
 				require.Equal(t, c.target, a.header.Get("CDN-Cache-Control"), "it is for others too")
+			})
+		})
+	}
+}
+
+// The lifetime of CDN-Cache-Control does not depend on Expires, and Age is subtracted from it.
+func TestParse_TargetedLifetime(t *testing.T) {
+	for line, want := range map[string]string{
+		"Expires: Fri, 31 Dec 1999 00:00:00 GMT": "hit; ttl=3600",
+		"Expires: 0":                             "hit; ttl=3600",
+		"Age: 3500":                              "hit; ttl=100",
+		"Age: 7200":                              "fwd=uri-miss; fwd-status=200",
+	} {
+		t.Run(line, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newTimedRig(t, Options{}, counts("CDN-Cache-Control: max-age=3600",
+					"Cache-Control: max-age=9000", line))
+				r.get("/")
+				require.Equal(t, want, r.get("/").status())
 			})
 		})
 	}

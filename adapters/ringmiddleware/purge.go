@@ -141,12 +141,9 @@ func (s store) makeStamp(group string) (stamp uint64, err error) {
 }
 
 // stamps returns the stamps of groups for a response that the handler was called for at a time of
-// the clock, and false if one of them may have been invalidated since, or if these are too many.
+// the clock, and false if one of them may have been invalidated since.
 func (s store) stamps(groups []string, called clock) (stamps []uint64, ok bool) {
 	later := false
-	if len(groups) > maxPaths+maxTags {
-		return nil, false
-	}
 	for _, group := range groups {
 		stamp, err := s.makeStamp(group)
 		if err != nil {

@@ -63,6 +63,7 @@ func TestRevalidate_Renews(t *testing.T) {
 				require.Equal(t, "new", r.get("/").body)
 				require.Equal(t, "new", r.get("/").body)
 				r.wantAsked(3)
+				require.Equal(t, v.asked[1], v.asked[2], "a tag that was made here is not sent")
 			})
 		})
 	}
@@ -139,6 +140,47 @@ func TestRevalidate_NotToBeStored(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The Age of the first response is not that of the 304.
+func TestRevalidate_Age(t *testing.T) {
+	for renewal, left := range map[string]string{"X-Nothing: 1": "60", "Age: 30": "30"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newTimedRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+				if req.Header.Get("If-None-Match") != "" {
+					addLines(w.Header(), lines(renewal))
+					w.WriteHeader(http.StatusNotModified)
+					return
+				}
+				says("page", fresh, `ETag: "1"`, "Age: 50")(w, req)
+			})
+			require.Equal(t, "50", r.get("/").header.Get("Age"))
+			require.Equal(t, "hit; ttl=10", r.get("/").status())
+			time.Sleep(11 * time.Second)
+			r.get("/")
+			require.Equal(t, "hit; ttl="+left, r.get("/").status())
+		})
+	}
+}
+
+// A 304 may say that fewer clients may share the response.
+func TestRevalidate_ForFewerClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTimedRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+			if req.Header.Get("If-None-Match") != "" {
+				addLines(w.Header(), lines(fresh))
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			says("page", "Cache-Control: max-age=60, public", `ETag: "1"`)(w, req)
+		})
+		r.get("/")
+		time.Sleep(61 * time.Second)
+		a := r.get("/", "Authorization: Basic x")
+		require.Equal(t, "page", a.body)
+		require.Equal(t, "fwd=stale; fwd-status=304", a.status())
+		require.Equal(t, "fwd=uri-miss; fwd-status=200; stored", r.get("/").status())
+	})
 }
 
 // no-cache: each request asks the handler, at once, and its answer is for nobody else. As with

@@ -163,7 +163,11 @@ func (s store) put(
 	if e.keep() < minKeep { // the handler took too long; to the cache, a TTL of 0 means no expiry
 		return false
 	}
-	if e.stamps, ok = s.stamps(groupsOf(key, e.header), called); !ok {
+	groups := groupsOf(key, e.header)
+	if len(groups)-len(pathsOf(key)) > maxTags {
+		return false
+	}
+	if e.stamps, ok = s.stamps(groups, called); !ok {
 		return false
 	}
 	e.moment = s.now()
