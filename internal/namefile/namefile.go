@@ -56,12 +56,13 @@ type File struct {
 	slots   map[string]slot
 	end     int64 // of the last record
 	dropped int   // records of dropped namespaces
+	behind  bool  // a change could not be written
 	closed  bool
 }
 
 // slot is a namespace.
 type slot struct {
-	at         int64 // where its record is; 0: not in the file, which could not be written
+	at         int64 // where its record is; 0: not in the file
 	generation uint64
 }
 
@@ -89,6 +90,7 @@ func Open(path string) (*File, map[string]uint64, error) {
 		file.Close()
 		return nil, nil, err
 	}
+	_ = osfile.Lock(file) // systemd-tmpfiles removes old files in /tmp that are not locked
 	f.file = file
 	known := make(map[string]uint64, len(f.slots))
 	for name, s := range f.slots {
@@ -145,23 +147,22 @@ func (f *File) appendRecord(b []byte, name string, g uint64) []byte {
 
 // Set gives a namespace a generation, a new one or another one. Once it has returned nil, a process
 // that opens the file finds that generation, even if this process is killed; only a crash of the
-// machine needs Sync. After an error the file has no generation of this name, or cannot be written
-// at all.
+// machine needs Sync. After an error the file may have the old generation until Close.
 func (f *File) Set(name string, g uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return ErrClosed
 	}
-	old, had := f.slots[name]
-	f.slots[name] = slot{old.at, g}
-	if had && old.at != 0 {
-		return f.overwrite(old.at, g)
+	at := f.slots[name].at
+	f.slots[name] = slot{at, g}
+	if at != 0 {
+		return f.overwrite(at, g)
 	}
 	return f.add(name, g)
 }
 
-// Drop removes a namespace.
+// Drop removes a namespace. After an error the file may have it until Close.
 func (f *File) Drop(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,33 +178,28 @@ func (f *File) Drop(name string) error {
 	return f.overwrite(old.at, 0)
 }
 
-// overwrite changes the generation of a record. Where the system refuses that, a new file or none
-// must take the old one's place, lest the old generation come back.
+// overwrite changes the generation of a record.
 func (f *File) overwrite(at int64, g uint64) error {
 	var word [8]byte
 	binary.LittleEndian.PutUint64(word[:], g)
 	_, err := f.file.WriteAt(word[:], at)
-	if err == nil {
-		return nil
-	}
-	if f.replace() == nil {
-		return nil
-	}
-	for name, s := range f.slots {
-		f.slots[name] = slot{0, s.generation}
-	}
-	f.file.Close()
-	f.file = nil
-	return errors.Join(err, os.Remove(f.path))
+	f.behind = f.behind || err != nil
+	return err
 }
 
 // add adds a record to the file, or makes one.
 func (f *File) add(name string, g uint64) error {
 	if f.file == nil || f.dropped > 16+len(f.slots) {
-		return f.replace()
+		err := f.replace()
+		if f.file == nil || f.slots[name].at != 0 {
+			f.behind = err != nil
+			return err
+		}
+		f.dropped = 0 // not again for a while
 	}
 	rec := f.appendRecord(nil, name, g)
 	if _, err := f.file.WriteAt(rec, f.end); err != nil {
+		f.behind = true
 		return err
 	}
 	f.slots[name] = slot{f.end, g}
@@ -211,11 +207,11 @@ func (f *File) add(name string, g uint64) error {
 	return nil
 }
 
-// replace writes a new file, without what was dropped.
+// replace writes a new file, without what was dropped. After an error of the last step, syncing the
+// directory, the new file is in use.
 func (f *File) replace() error {
 	b := append([]byte(magic), version)
-	b = append(b, make([]byte, saltAt-len(b))...)
-	b = append(b, make([]byte, headSize-saltAt)...)
+	b = append(b, make([]byte, headSize-len(b))...)
 	_, _ = rand.Read(b[saltAt:]) // never fails
 	before := f.head
 	copy(f.head[:], b)
@@ -224,20 +220,30 @@ func (f *File) replace() error {
 		slots[name] = slot{int64(len(b)), s.generation}
 		b = f.appendRecord(b, name, s.generation)
 	}
-	file, err := write(f.path, b)
-	if err != nil {
+	file, err := f.write(b)
+	if file == nil {
 		f.head = before
 		return err
 	}
 	if f.file != nil {
 		f.file.Close()
 	}
-	f.file, f.slots, f.end, f.dropped = file, slots, int64(len(b)), 0
-	return nil
+	f.file, f.slots, f.end, f.dropped, f.behind = file, slots, int64(len(b)), 0, err != nil
+	return err
 }
 
-// write replaces the file at path, and opens the new one.
-func write(path string, b []byte) (*os.File, error) {
+// write replaces the file that f has open, or makes the first one, and opens it. Another file at
+// its path, such as one that came with a directory that was moved, stays.
+func (f *File) write(b []byte) (*os.File, error) {
+	path, err := osfile.Target(f.path)
+	if f.file != nil && err == nil {
+		err = osfile.At(f.file, path)
+	} else if _, is := os.Lstat(path); is == nil && err == nil {
+		err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
+	if err != nil {
+		return nil, err
+	}
 	made, err := atomicfile.Create(path)
 	if err != nil {
 		return nil, err
@@ -246,13 +252,19 @@ func write(path string, b []byte) (*os.File, error) {
 	if _, err := made.Write(b); err != nil {
 		return nil, err
 	}
-	if err := made.Commit(); err != nil {
+	file, err := osfile.OpenOwn(made.Name(), os.O_RDWR)
+	if err != nil {
 		return nil, err
 	}
-	return osfile.OpenOwn(path, os.O_RDWR)
+	if err = made.Commit(); err != nil && osfile.At(file, path) != nil {
+		file.Close()
+		return nil, err
+	}
+	_ = osfile.Lock(file)
+	return file, err
 }
 
-// Close writes the file to the disk, with the namespaces that could not be written before. Later
+// Close writes the file to the disk, with the changes that could not be written before. Later
 // changes return ErrClosed. A second Close does nothing.
 func (f *File) Close() error {
 	f.mu.Lock()
@@ -262,11 +274,8 @@ func (f *File) Close() error {
 	}
 	f.closed = true
 	var errs []error
-	for _, s := range f.slots {
-		if s.at == 0 {
-			errs = append(errs, f.replace())
-			break
-		}
+	if f.behind {
+		errs = append(errs, f.replace())
 	}
 	if f.file != nil {
 		errs = append(errs, f.file.Sync(), f.file.Close())
