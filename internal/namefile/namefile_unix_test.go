@@ -195,6 +195,8 @@ func TestSet_ReplacesNoOtherFile(t *testing.T) {
 		require.NoError(t, f.Drop(name))
 	}
 	require.NoError(t, f.Set("n", 3))
+	early, _ := open(t, path)
+	require.ErrorIs(t, early.Set("n", 1), os.ErrNotExist)
 	require.NoDirExists(t, dir)
 	_, known := open(t, filepath.Join(dir+"2", "names"))
 	require.Equal(t, map[string]uint64{"n": 3}, known)
