@@ -11,6 +11,7 @@
 package namefile
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
@@ -35,8 +36,6 @@ const (
 
 	recordHead = 16
 	align      = 8
-
-	mostBytes = 1 << 30 // of a file that is read
 )
 
 // Errors of Open, and of changes after Close.
@@ -79,11 +78,7 @@ func Open(path string) (*File, map[string]uint64, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := io.ReadAll(io.LimitReader(file, mostBytes))
-	if err == nil {
-		err = f.parse(b)
-	}
-	if err == nil {
+	if err = f.parse(file); err == nil {
 		err = osfile.MakePrivate(file)
 	}
 	if err != nil {
@@ -99,31 +94,45 @@ func Open(path string) (*File, map[string]uint64, error) {
 	return f, known, nil
 }
 
-// parse decodes the bytes of a file.
-func (f *File) parse(b []byte) error {
-	if len(b) < headSize || !bytes.HasPrefix(b, []byte(magic)) {
+// parse reads a file up to its last whole record, and nothing of what may lie behind that: a file of
+// zeros takes no memory.
+func (f *File) parse(from io.Reader) error {
+	r := bufio.NewReader(from)
+	switch _, err := io.ReadFull(r, f.head[:]); {
+	case isEnd(err) || err == nil && !bytes.HasPrefix(f.head[:], []byte(magic)):
 		return ErrForeign
+	case err != nil:
+		return err
 	}
-	if v := b[len(magic)]; v != version {
+	if v := f.head[len(magic)]; v != version {
 		return fmt.Errorf("%w: %d, at most %d", ErrVersion, v, version)
 	}
-	copy(f.head[:], b)
-	f.end = headSize
-	for rest := b[headSize:]; len(rest) >= recordHead; rest = b[f.end:] {
-		n := int64(binary.LittleEndian.Uint32(rest[8:]))
-		if size := sizeOf(n); size > int64(len(rest)) ||
-			f.sum(rest[recordHead:][:n]) != binary.LittleEndian.Uint32(rest[12:]) {
-			break // a process was killed while it wrote
+	for f.end = headSize; ; {
+		var head [recordHead]byte
+		_, err := io.ReadFull(r, head[:])
+		n := int64(binary.LittleEndian.Uint32(head[8:]))
+		var rec bytes.Buffer // grows with what there is
+		if err == nil {
+			_, err = io.CopyN(&rec, r, sizeOf(n)-recordHead)
 		}
-		if g := binary.LittleEndian.Uint64(rest); g != 0 {
-			f.slots[string(rest[recordHead:][:n])] = slot{f.end, g}
+		switch {
+		case isEnd(err):
+			return nil // a process was killed while it wrote
+		case err != nil:
+			return err
+		case f.sum(rec.Bytes()[:n]) != binary.LittleEndian.Uint32(head[12:]):
+			return nil
+		}
+		if g := binary.LittleEndian.Uint64(head[:]); g != 0 {
+			f.slots[string(rec.Bytes()[:n])] = slot{f.end, g}
 		} else {
 			f.dropped++
 		}
 		f.end += sizeOf(n)
 	}
-	return nil
 }
+
+func isEnd(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
 
 // sizeOf returns the size of the record of a name of n bytes.
 func sizeOf(n int64) int64 { return recordHead + (n+align-1)&^(align-1) }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -107,7 +108,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint64(seed.appendRecord(head, "", 0), 5))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		f := &File{slots: map[string]slot{}}
-		if f.parse(b) != nil {
+		if f.parse(bytes.NewReader(b)) != nil {
 			return
 		}
 		require.LessOrEqual(t, f.end, int64(len(b)))
@@ -118,6 +119,28 @@ func FuzzParse(f *testing.F) {
 		}
 		require.LessOrEqual(t, total, f.end)
 	})
+}
+
+// A file that is longer than its records, such as one of zeros, takes no memory for its length.
+func TestOpen_LongFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "names")
+	f, _ := open(t, path)
+	require.NoError(t, f.Set("n", 1))
+	require.NoError(t, f.Close())
+	var before, after runtime.MemStats
+	for _, is := range []error{nil, ErrForeign} {
+		require.NoError(t, os.Truncate(path, 256<<20))
+		runtime.ReadMemStats(&before)
+		f, known, err := Open(path)
+		runtime.ReadMemStats(&after)
+		require.ErrorIs(t, err, is)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+		if is == nil {
+			require.Equal(t, map[string]uint64{"n": 1}, known)
+			require.NoError(t, f.Close())
+		}
+		require.NoError(t, os.Truncate(path, 0))
+	}
 }
 
 func TestOpen_FileOfAnother(t *testing.T) {
