@@ -49,7 +49,7 @@ func (c *engine) spaceLocked(name string) *Cache {
 }
 
 // storeName gives a namespace a generation in the file, if there is one. After an error the file
-// has none, or an older one, until Close, which tries again.
+// has an older one, until Close, which tries again.
 func (c *engine) storeName(name string, g uint64) error {
 	if c.spaces.file == nil {
 		return nil

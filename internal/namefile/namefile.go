@@ -154,9 +154,9 @@ func (f *File) appendRecord(b []byte, name string, g uint64) []byte {
 	return append(b, make([]byte, sizeOf(int64(len(name)))-recordHead-int64(len(name)))...)
 }
 
-// Set gives a namespace a generation, a new one or another one. Once it has returned nil, a process
-// that opens the file finds that generation, even if this process is killed; only a crash of the
-// machine needs Sync. After an error the file may have the old generation until Close.
+// Set gives a namespace a generation, a new one or another one. A process that opens the file finds
+// that generation, even if this process is killed; only a crash of the machine needs Close. After an
+// error it may find the old one, until Close. Without room for a new name it finds none until then.
 func (f *File) Set(name string, g uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +168,8 @@ func (f *File) Set(name string, g uint64) error {
 	if at != 0 {
 		return f.overwrite(at, g)
 	}
-	return f.add(name, g)
+	f.add(name, g)
+	return nil
 }
 
 // Drop removes a namespace. After an error the file may have it until Close.
@@ -197,23 +198,22 @@ func (f *File) overwrite(at int64, g uint64) error {
 }
 
 // add adds a record to the file, or makes one.
-func (f *File) add(name string, g uint64) error {
+func (f *File) add(name string, g uint64) {
 	if f.file == nil || f.dropped > 16+len(f.slots) {
 		err := f.replace()
 		if f.file == nil || f.slots[name].at != 0 {
 			f.behind = err != nil
-			return err
+			return
 		}
 		f.dropped = 0 // not again for a while
 	}
 	rec := f.appendRecord(nil, name, g)
 	if _, err := f.file.WriteAt(rec, f.end); err != nil {
 		f.behind = true
-		return err
+		return
 	}
 	f.slots[name] = slot{f.end, g}
 	f.end += int64(len(rec))
-	return nil
 }
 
 // replace writes a new file, without what was dropped. After an error of the last step, syncing the
