@@ -94,8 +94,8 @@ func Open(path string) (*File, map[string]uint64, error) {
 	return f, known, nil
 }
 
-// parse reads a file up to its last whole record, and nothing of what may lie behind that: a file of
-// zeros takes no memory.
+// parse reads a file up to its last whole record, and not what may lie behind that: a file of zeros
+// takes no memory.
 func (f *File) parse(from io.Reader) error {
 	r := bufio.NewReader(from)
 	switch _, err := io.ReadFull(r, f.head[:]); {
@@ -155,8 +155,9 @@ func (f *File) appendRecord(b []byte, name string, g uint64) []byte {
 }
 
 // Set gives a namespace a generation, a new one or another one. A process that opens the file finds
-// that generation, even if this process is killed; only a crash of the machine needs Close. After an
-// error it may find the old one, until Close. Without room for a new name it finds none until then.
+// that generation, even if this process is killed; only a crash of the machine needs Close. After
+// an error it may find the old one, until Close. Without room for a new name it finds none until
+// then.
 func (f *File) Set(name string, g uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
