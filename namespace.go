@@ -44,16 +44,17 @@ func (c *engine) spaceLocked(name string) *Cache {
 		return n.(*Cache)
 	}
 	g, _ := c.shared.Generations.Make(name)
-	c.storeName(name, g)
+	_ = c.storeName(name, g)
 	return c.addSpace(name, g)
 }
 
-// storeName gives a namespace a generation in the file, if there is one. After an error it has none
-// there until Close, which tries again.
-func (c *engine) storeName(name string, g uint64) {
-	if c.spaces.file != nil {
-		_ = c.spaces.file.Set(name, g)
+// storeName gives a namespace a generation in the file, if there is one. After an error the file
+// has an older one, until Close, which tries again.
+func (c *engine) storeName(name string, g uint64) error {
+	if c.spaces.file == nil {
+		return nil
 	}
+	return c.spaces.file.Set(name, g)
 }
 
 // addSpace makes a namespace known, whose generation is g.
@@ -86,6 +87,7 @@ func (c *Cache) Namespaces() iter.Seq2[string, *Cache] {
 // [ErrClosed], and a file keeps the entries; in a namespace, [ErrNamespace].
 func (c *Cache) DropNamespace(name string) error {
 	if err := c.dropNamespace(name); err != nil {
+		c.DeleteExpired() // the file may have the namespace still
 		return fmt.Errorf("ringcache: drop namespace: %w", err)
 	}
 	return nil
@@ -127,7 +129,9 @@ func (c *Cache) dropNamespace(name string) error {
 // cache is emptied in steps of 64 KB or 256 entries. After Close, a file keeps its entries.
 func (c *Cache) Reset() {
 	if c.space != nil {
-		c.space.reset(c.engine)
+		if err := c.space.reset(c.engine); err != nil {
+			c.DeleteExpired() // the file may have the old generation still
+		}
 		return
 	}
 	// Touch may store a record again, and so move it between the small buckets and the large ones: an
@@ -139,15 +143,16 @@ func (c *Cache) Reset() {
 }
 
 // reset gives the namespace another generation.
-func (s *space) reset(c *engine) {
+func (s *space) reset(c *engine) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dropped.Load() {
-		return
+		return nil
 	}
 	g, _ := c.shared.Generations.Make(s.name)
-	c.storeName(s.name, g)
+	err := c.storeName(s.name, g)
 	c.shared.Generations.Forget(s.generation.Swap(g))
+	return err
 }
 
 // adoptNamespaces makes the namespaces of a file known, and drops the entries of others.

@@ -202,12 +202,16 @@ func openInFile(g geometry) (*Cache, error) {
 // openStore returns a cache of geometry g whose rings are in an open file. An error of check leaves
 // the file unchanged.
 func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, error) {
-	if err := g.check(store, &h); err != nil {
+	err := g.check(store, &h)
+	if err == nil {
+		err = g.readBeside()
+	}
+	if err != nil {
 		store.Release()
 		return nil, err
 	}
 	if err := store.Use(&h); err != nil {
-		return nil, err
+		return nil, errors.Join(err, g.nameFile.Close())
 	}
 	wanted := g.MaxBytes
 	g.MaxBytes = max(wanted, int(h.MaxBytes))
@@ -245,17 +249,6 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 		return err
 	}
 	g.File = path
-	g.cold.File = path + ".dict"
-	if g.Compressor != nil {
-		dicts, ok, err := dictfile.Read(g.cold.File, g.cold.ID)
-		if err != nil {
-			return fmt.Errorf("read dictionaries %s: %w", g.cold.File, err)
-		}
-		g.cold.Dicts, g.cold.Foreign = dicts, !ok
-	}
-	if g.nameFile, g.names, err = namefile.Open(path + ".names"); err != nil {
-		return fmt.Errorf("read namespaces %s.names: %w", path, err)
-	}
 	if f.IsNew {
 		// With more buckets than chunks, Sets would take them from one another all the time. A disk
 		// that has room later should not have too few.
@@ -277,6 +270,23 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 	if wanted := g.MaxBytes; wanted < least || int64(wanted) > most {
 		return fmt.Errorf("MaxBytes is %d, must be from %d to %d for a file made with %d: %w",
 			wanted, least, most, h.MaxBytes, ErrInvalidOptions)
+	}
+	return nil
+}
+
+// readBeside reads the files beside that of the rings.
+func (g *geometry) readBeside() (err error) {
+	g.cold.File = g.File + ".dict"
+	if g.Compressor != nil {
+		dicts, ok, err := dictfile.Read(g.cold.File, g.cold.ID)
+		if err != nil {
+			return fmt.Errorf("read dictionaries %s: %w", g.cold.File, err)
+		}
+		g.cold.Dicts, g.cold.Foreign = dicts, !ok
+	}
+	names := g.File + ".names"
+	if g.nameFile, g.names, err = namefile.Open(names); err != nil {
+		return fmt.Errorf("read namespaces %s: %w", names, err)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
@@ -73,6 +75,11 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 	}
 	s := c.newSaving(ctx)
 	defer s.end()
+	if dir, _ := filepath.Split(path); dir != "" { // not cleaned: ".." may follow a link
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
 	f, err := atomicfile.Create(path)
 	if err != nil {
 		return err

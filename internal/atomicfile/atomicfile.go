@@ -35,14 +35,11 @@ const (
 	closeFirst = runtime.GOOS == "windows"
 )
 
-// Create creates a new file that is to replace the one at path, and the directory if there is none.
-// It removes the files that dead writers have left.
+// Create creates a new file that is to replace the one at path, in a directory that exists. It
+// removes the files that dead writers have left.
 func Create(path string) (*File, error) {
 	path, err := osfile.Abs(path)
 	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dirOf(path), 0o755); err != nil {
 		return nil, err
 	}
 	if path, err = osfile.Target(path); err != nil {

@@ -22,7 +22,7 @@ func names(t *testing.T, dir string) (all []string) {
 }
 
 func TestFile_TakesThePlace(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a", "b")
+	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	for _, text := range []string{"one", "two"} {
 		f, err := Create(path)

@@ -83,8 +83,12 @@ func parse(b []byte) (id string, dicts []string, err error) {
 	return parts[0], parts[1:], nil
 }
 
-// Write replaces the file at path, or creates it.
+// Write replaces the file at path, or creates it. A file of another kind that has come there since
+// it was read stays.
 func Write(path, id string, dicts []string) error {
+	if _, _, err := Read(path, id); err != nil {
+		return err
+	}
 	f, err := atomicfile.Create(path)
 	if err != nil {
 		return err

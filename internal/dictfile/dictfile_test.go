@@ -17,7 +17,7 @@ var dictionaries = []string{"", "two", strings.Repeat("3", 300), ""}
 func TestFile_ComesBack(t *testing.T) {
 	for _, id := range []string{"", "an ID", strings.Repeat("x", MostID)} {
 		for n := range len(dictionaries) + 1 {
-			path := filepath.Join(t.TempDir(), "folder", "dict")
+			path := filepath.Join(t.TempDir(), "dict")
 			require.NoError(t, Write(path, "another", dictionaries))
 			_, ok, err := Read(path, id)
 			require.NoError(t, err)
@@ -123,4 +123,17 @@ func FuzzParse(f *testing.F) {
 			require.Equal(t, dicts, same)
 		}
 	})
+}
+
+// A file of another kind that has come to the path is not replaced, and no directory is made.
+func TestWrite_ReplacesNoOtherFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "dict")
+	require.NoError(t, os.WriteFile(path, []byte("of another"), 0o600))
+	require.ErrorIs(t, Write(path, "id", dictionaries), ErrForeign)
+	has, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "of another", string(has))
+	require.ErrorIs(t, Write(filepath.Join(dir, "moved", "dict"), "id", nil), os.ErrNotExist)
+	require.NoDirExists(t, filepath.Join(dir, "moved"))
 }

@@ -11,6 +11,7 @@
 package namefile
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
@@ -35,8 +36,6 @@ const (
 
 	recordHead = 16
 	align      = 8
-
-	mostBytes = 1 << 30 // of a file that is read
 )
 
 // Errors of Open, and of changes after Close.
@@ -56,12 +55,13 @@ type File struct {
 	slots   map[string]slot
 	end     int64 // of the last record
 	dropped int   // records of dropped namespaces
+	behind  bool  // a change could not be written
 	closed  bool
 }
 
 // slot is a namespace.
 type slot struct {
-	at         int64 // where its record is; 0: not in the file, which could not be written
+	at         int64 // where its record is; 0: not in the file
 	generation uint64
 }
 
@@ -78,17 +78,14 @@ func Open(path string) (*File, map[string]uint64, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := io.ReadAll(io.LimitReader(file, mostBytes))
-	if err == nil {
-		err = f.parse(b)
-	}
-	if err == nil {
+	if err = f.parse(file); err == nil {
 		err = osfile.MakePrivate(file)
 	}
 	if err != nil {
 		file.Close()
 		return nil, nil, err
 	}
+	_ = osfile.Lock(file) // systemd-tmpfiles removes old files in /tmp that are not locked
 	f.file = file
 	known := make(map[string]uint64, len(f.slots))
 	for name, s := range f.slots {
@@ -97,31 +94,45 @@ func Open(path string) (*File, map[string]uint64, error) {
 	return f, known, nil
 }
 
-// parse decodes the bytes of a file.
-func (f *File) parse(b []byte) error {
-	if len(b) < headSize || !bytes.HasPrefix(b, []byte(magic)) {
+// parse reads a file up to its last whole record, and not what may lie behind that: a file of zeros
+// takes no memory.
+func (f *File) parse(from io.Reader) error {
+	r := bufio.NewReader(from)
+	switch _, err := io.ReadFull(r, f.head[:]); {
+	case isEnd(err) || err == nil && !bytes.HasPrefix(f.head[:], []byte(magic)):
 		return ErrForeign
+	case err != nil:
+		return err
 	}
-	if v := b[len(magic)]; v != version {
+	if v := f.head[len(magic)]; v != version {
 		return fmt.Errorf("%w: %d, at most %d", ErrVersion, v, version)
 	}
-	copy(f.head[:], b)
-	f.end = headSize
-	for rest := b[headSize:]; len(rest) >= recordHead; rest = b[f.end:] {
-		n := int64(binary.LittleEndian.Uint32(rest[8:]))
-		if size := sizeOf(n); size > int64(len(rest)) ||
-			f.sum(rest[recordHead:][:n]) != binary.LittleEndian.Uint32(rest[12:]) {
-			break // a process was killed while it wrote
+	for f.end = headSize; ; {
+		var head [recordHead]byte
+		_, err := io.ReadFull(r, head[:])
+		n := int64(binary.LittleEndian.Uint32(head[8:]))
+		var rec bytes.Buffer // grows with what there is
+		if err == nil {
+			_, err = io.CopyN(&rec, r, sizeOf(n)-recordHead)
 		}
-		if g := binary.LittleEndian.Uint64(rest); g != 0 {
-			f.slots[string(rest[recordHead:][:n])] = slot{f.end, g}
+		switch {
+		case isEnd(err):
+			return nil // a process was killed while it wrote
+		case err != nil:
+			return err
+		case f.sum(rec.Bytes()[:n]) != binary.LittleEndian.Uint32(head[12:]):
+			return nil
+		}
+		if g := binary.LittleEndian.Uint64(head[:]); g != 0 {
+			f.slots[string(rec.Bytes()[:n])] = slot{f.end, g}
 		} else {
 			f.dropped++
 		}
 		f.end += sizeOf(n)
 	}
-	return nil
 }
+
+func isEnd(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
 
 // sizeOf returns the size of the record of a name of n bytes.
 func sizeOf(n int64) int64 { return recordHead + (n+align-1)&^(align-1) }
@@ -143,25 +154,26 @@ func (f *File) appendRecord(b []byte, name string, g uint64) []byte {
 	return append(b, make([]byte, sizeOf(int64(len(name)))-recordHead-int64(len(name)))...)
 }
 
-// Set gives a namespace a generation, a new one or another one. Once it has returned nil, a process
-// that opens the file finds that generation, even if this process is killed; only a crash of the
-// machine needs Sync. After an error the file has no generation of this name, or cannot be written
-// at all.
+// Set gives a namespace a generation, a new one or another one. A process that opens the file finds
+// that generation, even if this process is killed; only a crash of the machine needs Close. After
+// an error it may find the old one, until Close. Without room for a new name it finds none until
+// then.
 func (f *File) Set(name string, g uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return ErrClosed
 	}
-	old, had := f.slots[name]
-	f.slots[name] = slot{old.at, g}
-	if had && old.at != 0 {
-		return f.overwrite(old.at, g)
+	at := f.slots[name].at
+	f.slots[name] = slot{at, g}
+	if at != 0 {
+		return f.overwrite(at, g)
 	}
-	return f.add(name, g)
+	f.add(name, g)
+	return nil
 }
 
-// Drop removes a namespace.
+// Drop removes a namespace. After an error the file may have it until Close.
 func (f *File) Drop(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,45 +189,39 @@ func (f *File) Drop(name string) error {
 	return f.overwrite(old.at, 0)
 }
 
-// overwrite changes the generation of a record. Where the system refuses that, a new file or none
-// must take the old one's place, lest the old generation come back.
+// overwrite changes the generation of a record.
 func (f *File) overwrite(at int64, g uint64) error {
 	var word [8]byte
 	binary.LittleEndian.PutUint64(word[:], g)
 	_, err := f.file.WriteAt(word[:], at)
-	if err == nil {
-		return nil
-	}
-	if f.replace() == nil {
-		return nil
-	}
-	for name, s := range f.slots {
-		f.slots[name] = slot{0, s.generation}
-	}
-	f.file.Close()
-	f.file = nil
-	return errors.Join(err, os.Remove(f.path))
+	f.behind = f.behind || err != nil
+	return err
 }
 
 // add adds a record to the file, or makes one.
-func (f *File) add(name string, g uint64) error {
+func (f *File) add(name string, g uint64) {
 	if f.file == nil || f.dropped > 16+len(f.slots) {
-		return f.replace()
+		err := f.replace()
+		if f.file == nil || f.slots[name].at != 0 {
+			f.behind = err != nil
+			return
+		}
+		f.dropped = 0 // not again for a while
 	}
 	rec := f.appendRecord(nil, name, g)
 	if _, err := f.file.WriteAt(rec, f.end); err != nil {
-		return err
+		f.behind = true
+		return
 	}
 	f.slots[name] = slot{f.end, g}
 	f.end += int64(len(rec))
-	return nil
 }
 
-// replace writes a new file, without what was dropped.
+// replace writes a new file, without what was dropped. After an error of the last step, syncing the
+// directory, the new file is in use.
 func (f *File) replace() error {
 	b := append([]byte(magic), version)
-	b = append(b, make([]byte, saltAt-len(b))...)
-	b = append(b, make([]byte, headSize-saltAt)...)
+	b = append(b, make([]byte, headSize-len(b))...)
 	_, _ = rand.Read(b[saltAt:]) // never fails
 	before := f.head
 	copy(f.head[:], b)
@@ -224,20 +230,30 @@ func (f *File) replace() error {
 		slots[name] = slot{int64(len(b)), s.generation}
 		b = f.appendRecord(b, name, s.generation)
 	}
-	file, err := write(f.path, b)
-	if err != nil {
+	file, err := f.write(b)
+	if file == nil {
 		f.head = before
 		return err
 	}
 	if f.file != nil {
 		f.file.Close()
 	}
-	f.file, f.slots, f.end, f.dropped = file, slots, int64(len(b)), 0
-	return nil
+	f.file, f.slots, f.end, f.dropped, f.behind = file, slots, int64(len(b)), 0, err != nil
+	return err
 }
 
-// write replaces the file at path, and opens the new one.
-func write(path string, b []byte) (*os.File, error) {
+// write replaces the file that f has open, or makes the first one, and opens it. Another file at
+// its path, such as one that came with a directory that was moved, stays.
+func (f *File) write(b []byte) (*os.File, error) {
+	path, err := osfile.Target(f.path)
+	if f.file != nil && err == nil {
+		err = osfile.At(f.file, path)
+	} else if _, is := os.Lstat(path); is == nil && err == nil {
+		err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
+	if err != nil {
+		return nil, err
+	}
 	made, err := atomicfile.Create(path)
 	if err != nil {
 		return nil, err
@@ -246,13 +262,19 @@ func write(path string, b []byte) (*os.File, error) {
 	if _, err := made.Write(b); err != nil {
 		return nil, err
 	}
-	if err := made.Commit(); err != nil {
+	file, err := osfile.OpenOwn(made.Name(), os.O_RDWR)
+	if err != nil {
 		return nil, err
 	}
-	return osfile.OpenOwn(path, os.O_RDWR)
+	if err = made.Commit(); err != nil && osfile.At(file, path) != nil {
+		file.Close()
+		return nil, err
+	}
+	_ = osfile.Lock(file)
+	return file, err
 }
 
-// Close writes the file to the disk, with the namespaces that could not be written before. Later
+// Close writes the file to the disk, with the changes that could not be written before. Later
 // changes return ErrClosed. A second Close does nothing.
 func (f *File) Close() error {
 	f.mu.Lock()
@@ -262,11 +284,8 @@ func (f *File) Close() error {
 	}
 	f.closed = true
 	var errs []error
-	for _, s := range f.slots {
-		if s.at == 0 {
-			errs = append(errs, f.replace())
-			break
-		}
+	if f.behind {
+		errs = append(errs, f.replace())
 	}
 	if f.file != nil {
 		errs = append(errs, f.file.Sync(), f.file.Close())

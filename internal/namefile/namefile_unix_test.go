@@ -10,10 +10,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 // open opens a file that another process may have open still, as after a kill.
@@ -105,7 +108,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint64(seed.appendRecord(head, "", 0), 5))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		f := &File{slots: map[string]slot{}}
-		if f.parse(b) != nil {
+		if f.parse(bytes.NewReader(b)) != nil {
 			return
 		}
 		require.LessOrEqual(t, f.end, int64(len(b)))
@@ -116,6 +119,28 @@ func FuzzParse(f *testing.F) {
 		}
 		require.LessOrEqual(t, total, f.end)
 	})
+}
+
+// A file that is longer than its records, such as one of zeros, takes no memory for its length.
+func TestOpen_LongFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "names")
+	f, _ := open(t, path)
+	require.NoError(t, f.Set("n", 1))
+	require.NoError(t, f.Close())
+	var before, after runtime.MemStats
+	for _, is := range []error{nil, ErrForeign} {
+		require.NoError(t, os.Truncate(path, 256<<20))
+		runtime.ReadMemStats(&before)
+		f, known, err := Open(path)
+		runtime.ReadMemStats(&after)
+		require.ErrorIs(t, err, is)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+		if is == nil {
+			require.Equal(t, map[string]uint64{"n": 1}, known)
+			require.NoError(t, f.Close())
+		}
+		require.NoError(t, os.Truncate(path, 0))
+	}
 }
 
 func TestOpen_FileOfAnother(t *testing.T) {
@@ -136,35 +161,24 @@ func TestOpen_FileOfAnother(t *testing.T) {
 	}
 }
 
-// Where a generation cannot be overwritten, the older one does not come back: a new file takes the
-// old one's place, or none does.
-func TestSet_OldGenerationNeverStays(t *testing.T) {
+// What could not be written is written by Close, in a new file.
+func TestClose_WritesWhatCouldNotBeWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "names")
-	begin := func() *File {
-		f, _ := open(t, path)
-		require.NoError(t, f.Set("n", 1))
-		require.NoError(t, f.Set("other", 2))
-		f.file.Close() // every later write fails
-		return f
+	f, _ := open(t, path)
+	for i, name := range []string{"reset", "dropped", "kept"} {
+		require.NoError(t, f.Set(name, uint64(i+1)))
 	}
-	f := begin()
-	require.NoError(t, f.Set("n", 3))
-	_, known := open(t, path)
-	require.Equal(t, map[string]uint64{"n": 3, "other": 2}, known)
+	writable := f.file
+	var err error
+	f.file, err = os.Open(path)
+	require.NoError(t, err)
+	require.Error(t, f.Set("reset", 4))
+	require.Error(t, f.Drop("dropped"))
+	require.NoError(t, f.Set("new", 5), "no older generation can be found")
+	require.NoError(t, writable.Close())
 	require.NoError(t, f.Close())
-	f = begin()
-	require.NoError(t, f.Drop("n"))
-	_, known = open(t, path)
-	require.Equal(t, map[string]uint64{"other": 2}, known)
-
-	f = begin()
-	require.NoError(t, os.Remove(path))
-	require.NoError(t, os.Mkdir(path, 0o700)) // no file can be made there
-	require.Error(t, f.Set("n", 4))
-	require.NoDirExists(t, path)
-	require.NoError(t, f.Set("third", 5), "and all are back once one can")
-	_, known = open(t, path)
-	require.Equal(t, map[string]uint64{"n": 4, "other": 2, "third": 5}, known)
+	_, known := open(t, path)
+	require.Equal(t, map[string]uint64{"reset": 4, "kept": 3, "new": 5}, known)
 }
 
 // A name that had no room is written by Close.
@@ -172,10 +186,62 @@ func TestClose_WritesWhatHadNoRoom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "names")
 	f, _ := open(t, path)
 	require.NoError(t, os.Mkdir(path, 0o700))
-	require.Error(t, f.Set("n", 1))
-	require.Error(t, f.Set("other", 2))
+	require.NoError(t, f.Set("n", 1))
+	require.NoError(t, f.Set("other", 2))
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, f.Close())
 	_, known := open(t, path)
 	require.Equal(t, map[string]uint64{"n": 1, "other": 2}, known)
+}
+
+// Only the file that is open is replaced: not one that has come to its path, nor is one made where
+// the directory was before it was moved.
+func TestSet_ReplacesNoOtherFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	path := filepath.Join(dir, "names")
+	f, _ := open(t, path)
+	require.NoError(t, os.WriteFile(path, []byte("of another"), 0o600))
+	require.NoError(t, f.Set("n", 1))
+	err := f.Close()
+	require.ErrorIs(t, err, os.ErrExist)
+	require.ErrorContains(t, err, path)
+	has, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "of another", string(has))
+	require.NoError(t, os.Remove(path))
+
+	f, _ = open(t, path)
+	require.NoError(t, f.Set("n", 1))
+	require.NoError(t, os.Rename(dir, dir+"2"))
+	for i := range 40 { // the file would be replaced
+		name := fmt.Sprint(i)
+		require.NoError(t, f.Set(name, 2))
+		require.NoError(t, f.Drop(name))
+	}
+	require.NoError(t, f.Set("n", 3))
+	early, _ := open(t, path)
+	require.NoError(t, early.Set("n", 1))
+	require.ErrorIs(t, early.Close(), os.ErrNotExist)
+	require.NoDirExists(t, dir)
+	_, known := open(t, filepath.Join(dir+"2", "names"))
+	require.Equal(t, map[string]uint64{"n": 3}, known)
+	require.NoError(t, f.Close())
+}
+
+// A file that is in use is locked, so that programs that remove old files leave it.
+func TestFile_IsLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "names")
+	f, _ := open(t, path)
+	for _, f := range []*File{f, nil} {
+		if f == nil {
+			f, _ = open(t, path)
+		}
+		require.NoError(t, f.Set("n", 1))
+		other, err := os.Open(path)
+		require.NoError(t, err)
+		require.ErrorIs(t, osfile.Lock(other), osfile.ErrLocked)
+		require.NoError(t, other.Close())
+		require.NoError(t, f.Close())
+	}
 }

@@ -133,10 +133,10 @@ func (b *Store) expireSome() {
 }
 
 // DeleteStep drops some of the records that are expired when the first step begins, and returns how
-// many. Sets that come in between continue the same walk.
+// many, and some of the forgotten ones. Sets that come in between continue the same walk.
 func (b *Store) DeleteStep(first bool) (dropped int, done bool) {
 	e := &b.expirer
-	if first && b.hasTTL && (e.walking || b.Shared.Now() >= e.soonest) {
+	if first && (b.hasForgotten() || b.hasTTL && (e.walking || b.Shared.Now() >= e.soonest)) {
 		b.beginWalk()
 	} else if first {
 		return 0, true

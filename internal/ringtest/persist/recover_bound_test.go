@@ -3,12 +3,14 @@ package persist
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -43,4 +45,22 @@ func TestFile_OtherBoundHasOtherBuckets(t *testing.T) {
 			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, "positions do not reach that far")
 		}
 	}
+}
+
+// A bound that is refused leaves the file of namespaces as it is, too: its mode, and unlocked.
+func TestFile_RefusedBoundOpensNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	c := ringtest.OpenFile(t, path, 8<<20)
+	require.NoError(t, c.Namespace("n").Set([]byte("k"), nil))
+	require.NoError(t, c.Close())
+	require.NoError(t, os.Chmod(path+".names", 0o644))
+	_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 256 << 10, File: path})
+	require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
+	names, err := os.Open(path + ".names")
+	require.NoError(t, err)
+	defer names.Close()
+	info, err := names.Stat()
+	require.NoError(t, err)
+	require.EqualValues(t, 0o644, info.Mode().Perm())
+	require.NoError(t, osfile.Lock(names))
 }

@@ -82,17 +82,6 @@ func newDamagedOf(t testing.TB, g ringtest.Shape) *damaged {
 	return d
 }
 
-// dirInMemory returns a temporary folder, which is on a tmpfs if there is one. A test that opens
-// thousands of files would wait for the disk, as each is synced when it is made.
-func dirInMemory(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "ringcache")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return dir
-}
-
 func (d *damaged) read(t testing.TB) []byte {
 	b, err := os.ReadFile(d.path)
 	require.NoError(t, err)

@@ -409,3 +409,14 @@ func TestFile_ManyChunksOfOneRing(t *testing.T) {
 	require.Greater(t, n, chunks*3/4)
 	ringtest.Abandon(c)
 }
+
+// dirInMemory returns a temporary folder, which is on a tmpfs if there is one. A test that opens
+// thousands of files would wait for the disk, as each is synced when it is made.
+func dirInMemory(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "ringcache")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}

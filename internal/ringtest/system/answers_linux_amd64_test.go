@@ -46,7 +46,7 @@ var answers = map[string]struct {
 			unix.ETXTBSY}},
 	"mmap": {"the cache is smaller; at construction, an error",
 		[]unix.Errno{unix.ENOMEM, unix.EPERM, unix.EAGAIN, unix.EACCES, unix.ENODEV, unix.EINVAL}},
-	"munmap": {"the addresses stay mapped", []unix.Errno{unix.EINVAL, unix.ENOMEM, unix.EPERM}},
+	"munmap": {"the addresses stay mapped", []unix.Errno{unix.ENOMEM, unix.EINVAL, unix.EPERM}},
 	"madvise": {"memory is given back by mapping over it, a file is read by pread",
 		[]unix.Errno{unix.EPERM, unix.ENOSYS, unix.EINVAL, unix.EAGAIN, unix.ENOMEM}},
 	"pread": {"an error: of a head or a directory, the file is refused",
@@ -138,6 +138,7 @@ func TestSystemCalls_EachFailsInTurn(t *testing.T) {
 			var o outcome
 			if err == nil {
 				require.NoError(t, json.Unmarshal([]byte(reply), &o), reply)
+				o.Wrong += resurrected(t, place)
 			}
 			after, statErr := os.Stat(other)
 			require.NoError(t, statErr)
@@ -191,6 +192,11 @@ func rulesOf(call string, times int) (rules []ringtest.Answer) {
 			rules = append(rules, ringtest.Answer{Call: call, Nth: 1, Errno: errno})
 		}
 	}
+	for _, from := range []int{2, times/2 + 1, times - 1} { // a disk fails during the life
+		if from > 1 && from < times {
+			rules = append(rules, ringtest.Answer{Call: call, Nth: from, Errno: errnos[0]})
+		}
+	}
 	return append(rules, ringtest.Answer{Call: call, Nth: 1, Last: 3, Delay: 20 * time.Millisecond})
 }
 
@@ -236,6 +242,7 @@ var lives = map[string]func(dir string, errno unix.Errno) outcome{
 	"file":         inFile(2048, nil), // chunks smaller than a page, which cannot be holes
 	"holes":        inFile(4096, nil),
 	"dictionaries": inFile(4096, ringtest.FlateCompressor{}),
+	"namespaces":   liveWithNamespaces,
 }
 
 const livingEntries = 1000
@@ -371,4 +378,53 @@ func liveWithSnapshot(dir string, errno unix.Errno) outcome {
 	o.count(c)
 	o.note("second Close", c.Close(), errno)
 	return o
+}
+
+// liveWithNamespaces leaves its cache open, as a process that is killed does. Its first namespaces
+// are made among many that are dropped, so that their file is replaced.
+func liveWithNamespaces(dir string, errno unix.Errno) outcome {
+	o := newOutcome()
+	c, err := ringtest.Open(ringtest.Tiny(16, 2048, 64), filepath.Join(dir, "cache"))
+	if !o.note("NewWithOptions", err, errno) {
+		return o
+	}
+	for round := range 3 {
+		for i := range 20 * round {
+			name := fmt.Sprint(i)
+			c.Namespace(name)
+			o.note("DropNamespace", c.DropNamespace(name), errno)
+		}
+		for _, name := range []string{"reset", "dropped"} {
+			err := c.Namespace(name).Set(livingKey(0), []byte("old"))
+			if !errors.Is(err, ringcache.ErrNoMemory) {
+				o.note("Set", err, errno)
+			}
+		}
+		c.Namespace("reset").Reset()
+		o.note("DropNamespace", c.DropNamespace("dropped"), errno)
+	}
+	return o
+}
+
+// resurrected counts the values that a process finds though liveWithNamespaces had removed them. It
+// opens copies of the files, for the child may have them open.
+func resurrected(t *testing.T, dir string) (n int) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, "cache.names")); err != nil {
+		return 0
+	}
+	to := t.TempDir()
+	for _, name := range []string{"cache", "cache.names"} {
+		b := ringtest.ReadFile(t, filepath.Join(dir, name))
+		require.NoError(t, os.WriteFile(filepath.Join(to, name), b, 0o600))
+	}
+	c, err := ringtest.Open(ringtest.Tiny(16, 2048, 64), filepath.Join(to, "cache"))
+	require.NoError(t, err)
+	for _, space := range c.Namespaces() {
+		if space.Has(livingKey(0)) {
+			n++
+		}
+	}
+	require.NoError(t, c.Close())
+	return n
 }
