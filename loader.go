@@ -152,6 +152,7 @@ type wanted struct {
 // loadGroup is the loads that one call of a user's function serves.
 type loadGroup struct {
 	caller  context.Context
+	ctx     context.Context     // of the function
 	within  *singleflight.Group // whose function makes this call; may be nil
 	refresh bool                // of values that are usable
 	kind    record.Kind         // of records with the results
@@ -175,7 +176,9 @@ func (c *Cache) newGroup(caller context.Context, refresh bool) *loadGroup {
 	g := &loadGroup{caller: caller, refresh: refresh, kind: c.kind(), byKey: map[string]*loadCall{}}
 	g.within, _ = caller.Value(loading{}).(*singleflight.Group)
 	g.group = singleflight.NewGroup(cancel)
-	g.group.Context = context.WithValue(ctx, loading{}, g.group)
+	if g.ctx = context.WithValue(ctx, loading{}, g.group); refresh {
+		g.group.EndWithin(c.options.RefreshTimeout)
+	}
 	return g
 }
 
@@ -422,7 +425,7 @@ func (c *engine) run(g *loadGroup, fn byteLoader) {
 
 // call calls fn and returns a result for each key. An error of fn applies to every key.
 func (g *loadGroup) call(fn byteLoader, keys [][]byte) []loaded {
-	all, err := fn.load(g.group.Context, keys)
+	all, err := fn.load(g.ctx, keys)
 	if err == nil && len(all) != len(keys) {
 		err = fmt.Errorf("load returned %d results for %d keys", len(all), len(keys))
 	}

@@ -40,7 +40,7 @@ func (c *engine) lookup(
 				out = torn.Append(dst, value)
 			}
 			if b.isUnchanged(seq) {
-				runtime.KeepAlive(c) // and with it the engine: its memory stays mapped until here
+				runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 				return out, expiry, hit
 			}
 		}
@@ -52,7 +52,7 @@ func (c *engine) lookup(
 				b.NoteGhostMiss(slot)
 			}
 		}
-		runtime.KeepAlive(c)
+		runtime.KeepAlive(&c.mask)
 		return dst, 0, miss
 	}
 	return c.lookupAny(dst, k, h, mode)
@@ -82,7 +82,7 @@ func (c *engine) identify(k []byte, h uint64) identity {
 	if !known || !b.isUnchanged(seq) {
 		return identity{}
 	}
-	runtime.KeepAlive(c) // and with it the engine: its memory stays mapped until here
+	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 	return id
 }
 
@@ -96,7 +96,7 @@ func (c *engine) noteHit(h uint64, id identity) {
 	if c.bucket(h).Touches {
 		index.Raise(id.slot, id.was)
 	}
-	runtime.KeepAlive(c) // and with it the engine: its memory stays mapped until here
+	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 }
 
 // lookupAny is lookup for records of every form. It takes the lock if writers keep interfering, or

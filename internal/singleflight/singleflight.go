@@ -17,15 +17,19 @@ import (
 // Group is the calls that one function serves, and the function's context, which is cancelled when
 // none of the calls is wanted any more.
 type Group struct {
-	Context context.Context // of the function, once the creator has set it
-	wanted  atomic.Int64    // unreleased calls, plus 1 while calls may still be added
-	cancel  context.CancelFunc
-	awaits  map[*Group][][]byte // keys of the calls that its function waits for; guarded by circles
+	wanted atomic.Int64 // unreleased calls, plus 1 while calls may still be added
+	cancel context.CancelFunc
+	ends   time.Duration       // deadline of its function, since the start; 0: none
+	awaits map[*Group][][]byte // keys of the calls that its function waits for; guarded by circles
 }
+
+// start is when the package was initialized. (A time or a Context in a Group would keep the methods
+// of a time.Time, 40 KB, in every program.)
+var start = time.Now()
 
 // NewGroup returns a group to which calls may be added until its creator calls Release.
 func NewGroup(cancel context.CancelFunc) *Group {
-	g := &Group{Context: context.Background(), cancel: cancel}
+	g := &Group{cancel: cancel}
 	g.wanted.Store(1)
 	return g
 }
@@ -62,6 +66,9 @@ type List[T any] struct {
 // overtime is how long after its deadline a function that obeys its context may still run.
 const overtime = time.Second
 
+// EndWithin sets the deadline of the group's function, before there are calls.
+func (g *Group) EndWithin(d time.Duration) { g.ends = time.Since(start) + min(d, math.MaxInt64/2) }
+
 // Find returns the listed call of a key, which others may join, or nil if there is none. It
 // invalidates a call that is in its list longer than overtime after its deadline.
 func (l *List[T]) Find(key []byte) *Call[T] {
@@ -69,7 +76,7 @@ func (l *List[T]) Find(key []byte) *Call[T] {
 	if c == nil {
 		return nil
 	}
-	if end, ok := c.Group.Context.Deadline(); ok && time.Since(end) > overtime {
+	if end := c.Group.ends; end != 0 && time.Since(start)-end > overtime {
 		l.Invalidate(c)
 		return nil
 	}
