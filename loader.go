@@ -158,8 +158,7 @@ type loadGroup struct {
 	kind    record.Kind         // of records with the results
 	calls   []*loadCall
 	byKey   map[string]*loadCall
-
-	group *singleflight.Group
+	group   *singleflight.Group
 }
 
 // loading is the context key of the *singleflight.Group to which the function belongs.
@@ -167,18 +166,16 @@ type loading struct{}
 
 // newGroup returns a group of loads for a caller.
 func (c *Cache) newGroup(caller context.Context, refresh bool) *loadGroup {
-	ctx, cancel := context.WithoutCancel(caller), context.CancelFunc(nil)
+	within := time.Duration(0)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	if refresh {
-		ctx, cancel = context.WithTimeout(ctx, c.options.RefreshTimeout)
-	} else {
-		ctx, cancel = context.WithCancel(ctx)
+		within = c.options.RefreshTimeout
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(caller), within)
 	}
 	g := &loadGroup{caller: caller, refresh: refresh, kind: c.kind(), byKey: map[string]*loadCall{}}
 	g.within, _ = caller.Value(loading{}).(*singleflight.Group)
-	g.group = singleflight.NewGroup(cancel)
-	if g.ctx = context.WithValue(ctx, loading{}, g.group); refresh {
-		g.group.EndWithin(c.options.RefreshTimeout)
-	}
+	g.group = singleflight.NewGroup(cancel, within)
+	g.ctx = context.WithValue(ctx, loading{}, g.group)
 	return g
 }
 

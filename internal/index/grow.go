@@ -15,7 +15,8 @@ func (x *Index) Grow(pages []chunk.Ref) {
 		for i := range x.pages.Len() {
 			longer[i] = *x.pages.At(uint32(i))
 		}
-		x.pages.Replace(longer) // before the geometry: see chunk.Table
+		copy(longer[had:], pages) // first, since readers look into page 0 of an empty index too
+		x.pages.Replace(longer)   // before the geometry: see chunk.Table
 	}
 	for i, r := range pages {
 		*x.pages.At(uint32(had + i)) = r

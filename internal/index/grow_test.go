@@ -2,6 +2,7 @@ package index
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,32 @@ func TestIndex_LosesNothingWhileItGrows(t *testing.T) {
 	}
 	require.Greater(t, inserts, uint64(500_000))
 	require.Zero(t, lost, "of %d inserts", inserts)
+}
+
+// A reader finds a page whatever the index does, also when it gets its first one.
+func TestGrow_ReadersFindAPage(t *testing.T) {
+	const hash = 1
+	pool := newPool(t)
+	page, err := pool.Pages(1)
+	require.NoError(t, err)
+	fresh := func() *Index {
+		x := new(Index)
+		x.Init(pool.PageSize())
+		return x
+	}
+	var current atomic.Pointer[Index]
+	var done atomic.Bool
+	current.Store(fresh())
+	go func() {
+		defer done.Store(true)
+		for range 300_000 {
+			x := fresh()
+			current.Store(x)
+			x.Grow(page)
+		}
+	}()
+	for !done.Load() {
+		x := current.Load()
+		require.NotNil(t, x.Group(x.Geometry(hash).Home(hash)))
+	}
 }

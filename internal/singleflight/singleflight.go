@@ -27,9 +27,13 @@ type Group struct {
 // of a time.Time, 40 KB, in every program.)
 var start = time.Now()
 
-// NewGroup returns a group to which calls may be added until its creator calls Release.
-func NewGroup(cancel context.CancelFunc) *Group {
+// NewGroup returns a group to which calls may be added until its creator calls Release. The
+// function should end within that time; 0 is for ever.
+func NewGroup(cancel context.CancelFunc, within time.Duration) *Group {
 	g := &Group{cancel: cancel}
+	if within > 0 {
+		g.ends = time.Since(start) + min(within, math.MaxInt64/2)
+	}
 	g.wanted.Store(1)
 	return g
 }
@@ -65,9 +69,6 @@ type List[T any] struct {
 
 // overtime is how long after its deadline a function that obeys its context may still run.
 const overtime = time.Second
-
-// EndWithin sets the deadline of the group's function, before there are calls.
-func (g *Group) EndWithin(d time.Duration) { g.ends = time.Since(start) + min(d, math.MaxInt64/2) }
 
 // Find returns the listed call of a key, which others may join, or nil if there is none. It
 // invalidates a call that is in its list longer than overtime after its deadline.

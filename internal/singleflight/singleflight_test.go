@@ -8,7 +8,7 @@ import (
 
 // add adds a call with one waiter; n counts its cancellations.
 func add(l *List[int], key string, hash uint64, n *int) *Call[int] {
-	g := NewGroup(func() { *n++ })
+	g := NewGroup(func() { *n++ }, 0)
 	defer g.Release()
 	c := l.Add([]byte(key), hash, g)
 	c.Waiters++
@@ -90,7 +90,7 @@ func TestList_InvalidateAll(t *testing.T) {
 func TestGroup_LastCallCancels(t *testing.T) {
 	var l, other List[int]
 	n := 0
-	g := NewGroup(func() { n++ })
+	g := NewGroup(func() { n++ }, 0)
 	a := l.Add([]byte("a"), 1, g)
 	a.Waiters++
 	require.False(t, l.Leave(a))

@@ -33,7 +33,7 @@ var (
 
 	// Of values of 50 bytes to 12 KB. Nearly all of the bytes are in large buckets, and most of the
 	// chunks of small buckets have only a few short records, which are evicted first.
-	keepsFloorsMixed = []keepsFloor{{0.5, 0, 0}, {0.7, 0.0003, 0}, {0.9, 0.27, 0.25}}
+	keepsFloorsMixed = []keepsFloor{{0.5, 0, 0}, {0.7, 0.002, 0.002}, {0.9, 0.27, 0.25}}
 )
 
 // keepsFloorsOf returns the floors for values of these lengths in a cache of that bound.
