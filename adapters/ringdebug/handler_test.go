@@ -97,7 +97,7 @@ func TestPage_JSON(t *testing.T) {
 	require.Equal(t, "S3-FIFO", options["Policy"])
 	require.Equal(t, float64(time.Hour), options["TTL"])
 	require.Equal(t, true, options["OnRemove"])
-	require.Len(t, options, 14)
+	require.Len(t, options, 15)
 	require.Equal(t, 3., report["Stats"].(map[string]any)["GetCalls"])
 	require.Contains(t, report["Stats"].(map[string]any)["Loads"], "Started")
 	require.Equal(t, []any{}, report["Notes"], "a list, and not null")
