@@ -132,7 +132,7 @@ func (d *document) header(b *bytes.Buffer) {
 	b.WriteString("\nMedians of the rounds, with the lowest and the highest in brackets; one process " +
 		"per run, stores interleaved.\n")
 	if slices.Contains(d.columns(d.parts), d.base()) {
-		fmt.Fprintf(b, "The last figure is the ratio to the median of %s, or level where the ranges "+
+		fmt.Fprintf(b, "The last figure is the ratio to the median of %s, after ~ where the ranges "+
 			"overlap.\n", d.base())
 	}
 }
