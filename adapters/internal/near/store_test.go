@@ -364,5 +364,5 @@ func TestFlight_HitRatioIsThatOfReads(t *testing.T) {
 	stats := cache.Stats()
 	require.EqualValues(t, reads, stats.GetCalls)
 	require.InDelta(t, float64(hits)/reads, stats.HitRatio(), 0.001)
-	require.InDelta(t, 0.9, stats.HitRatio(), 0.08, "the reads prove little")
+	require.InDelta(t, 0.9, stats.HitRatio(), 0.08, "the reads prove little: %+v", stats)
 }
