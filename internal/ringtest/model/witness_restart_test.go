@@ -329,6 +329,13 @@ func (w *witness) spaceGauges(whole *ringcache.Stats) (err error) {
 			none[k.space]++
 		}
 	}
+	for k, all := range w.dead {
+		for _, e := range all {
+			if e.unclear {
+				none[k.space]++
+			}
+		}
+	}
 	for i := range has {
 		c, s := w.c, *whole
 		if i > 0 {

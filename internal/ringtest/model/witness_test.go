@@ -249,6 +249,10 @@ type entry struct {
 	ringtest.Stamp
 	soon, late         time.Duration // by its TTL
 	idleSoon, idleLate time.Duration // by the idle time
+
+	// unclear marks an entry of a namespace that was reset, which a snapshot has brought back since:
+	// OnRemove was told of one of the two, which have expired, and the other one is left.
+	unclear bool
 }
 
 // counts are what Stats must have.

@@ -182,6 +182,9 @@ func (w *witness) take(k entryKey, value []byte, why ringcache.RemovalReason) (*
 	isDead := why == ringcache.RemovedDeleted && k != w.on.key && slices.ContainsFunc(w.dead[k], wrote)
 	if e := w.live[k]; e != nil && e.Wrote(value) && !isDead {
 		delete(w.live, k)
+		for _, twin := range w.dead[k] {
+			twin.unclear = twin.unclear || twin.Wrote(value) // the value does not tell which has left
+		}
 		return e, ofLive
 	}
 	if i := slices.IndexFunc(w.on.pending[k], wrote); i >= 0 {
