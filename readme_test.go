@@ -175,7 +175,7 @@ func goCommand(tool, dir string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// Each adapter is a module of its own, named in the README and the changelog.
+// Each adapter is a separate module, named in the README and the changelog.
 func TestReadme_ListsEachAdapter(t *testing.T) {
 	readme, changes := readText(t, "README.md"), readText(t, "CHANGELOG.md")
 	dirs, err := filepath.Glob("adapters/ring*")

@@ -15,7 +15,7 @@ import (
 	"github.com/ringcache/ringcache/adapters/ringbus"
 )
 
-// bubble runs a test with two instances and a clock of its own.
+// bubble runs a test with two instances and a fake clock.
 func bubble(t *testing.T, test func(t *testing.T, h *hub, a, b *instance)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()

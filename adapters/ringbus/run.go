@@ -10,7 +10,7 @@ import (
 )
 
 // Run subscribes to the bus, and removes what other instances publish, until ctx ends; it returns
-// the error of ctx. Call it once, in a goroutine of its own.
+// the error of ctx. Call it once, in a separate goroutine.
 //
 // Run empties the whole cache when it has subscribed, since messages may have been missed before,
 // even by a cache in a file; when the subscription is lost; every MaxStale while there is none; and

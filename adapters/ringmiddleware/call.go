@@ -127,8 +127,8 @@ func (c *call) settle() {
 	c.h.m.pauses.end(c.key)
 }
 
-// failed begins a pause if there is a stale response for it. A call in the background does so at its
-// end.
+// failed begins a pause if there is a stale response for it. A background call does so when it
+// ends.
 func (c *call) failed() {
 	if !c.background && c.old != nil && c.old.mayReplaceError() {
 		c.pauseAfter()

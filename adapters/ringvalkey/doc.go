@@ -15,7 +15,8 @@
 // # What a read may return
 //
 // Once the server has acknowledged a change to the client that made it, every DoCache that begins
-// after a later round trip on the connection that caches the key returns that change or a later one.
+// after a later round trip on the connection that caches the key returns that change or a later
+// one.
 // Without a round trip, a read may be older by the time that an invalidation takes to arrive, even
 // after a write by the same client: a client may have several connections, and only DoCache uses
 // that of the key. The README names the call after which a client reads its own writes. When

@@ -35,8 +35,8 @@ func TestOwnWrites(t *testing.T) {
 	})
 }
 
-// testOwnWrites has writers, each with a key of its own. After write returns nil, the value must be
-// read; after an error, the writer tries again.
+// testOwnWrites runs several writers with separate keys. After write returns nil, the writer must
+// read its value; after an error, it tries again.
 func testOwnWrites(
 	t *testing.T, target target, multiplex int, write func(c client, key, value string) error,
 ) {
