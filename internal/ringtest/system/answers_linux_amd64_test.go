@@ -175,7 +175,7 @@ func rulesOf(call string, times int) (rules []ringtest.Answer) {
 			which = append(which, nth)
 		}
 	} else {
-		errnos = errnos[:min(3, len(errnos))]
+		errnos = errnos[:min(2, len(errnos))]
 	}
 	slices.Sort(which)
 	isTransfer := slices.Contains([]string{"read", "write", "pread", "pwrite"}, call)
