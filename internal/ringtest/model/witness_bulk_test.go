@@ -98,12 +98,8 @@ func (w *witness) setBatch() error {
 		}
 		delete(w.absent, k)
 		if len(left) == 1 {
-			e := left[0]
-			if e.late != 0 {
-				e.late += w.now() - from
-			}
-			w.used(e, from, true)
-			w.live[k] = e
+			w.live[k] = left[0]
+			w.storedSince(left[0], from)
 		}
 	}
 	return w.look(last, lookHasGet)
@@ -118,6 +114,7 @@ type loader struct {
 	loaded map[uint32]ringtest.Stamp
 	values map[uint32][]byte
 	ttl    time.Duration
+	from   time.Duration // when it was called last
 	calls  int
 }
 
@@ -141,6 +138,7 @@ func (l *loader) all(_ context.Context, keys [][]byte) ([]ringtest.Loaded, error
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l.calls++
+	l.from = w.now()
 	var got []ringtest.Loaded
 	for _, key := range keys {
 		k, ok := w.keyOf("", key)
@@ -157,7 +155,7 @@ func (l *loader) all(_ context.Context, keys [][]byte) ([]ringtest.Loaded, error
 			if ttl == 0 {
 				ttl = w.p.o.TTL
 			}
-			e := w.newEntry(s, w.now(), ttl, w.p.o.TTLJitter)
+			e := w.newEntry(s, l.from, ttl, w.p.o.TTLJitter)
 			w.on.pending[k] = []*entry{e}
 		}
 		got = append(got, ringtest.Loaded{Value: v, TTL: l.ttl, Err: ringtest.AbsentIf(l.none)})
@@ -199,6 +197,7 @@ func (l *loader) done() error {
 		}
 		if left := w.on.pending[k]; len(left) > 0 {
 			w.live[k] = left[0]
+			w.storedSince(left[0], l.from)
 		} else if !l.none && isStored(l.ttl) && len(l.loaded) == 1 {
 			return fmt.Errorf("key %v was loaded, and OnRemove was told of it for %v", k, w.on.told[k])
 		}

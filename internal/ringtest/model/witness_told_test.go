@@ -310,6 +310,14 @@ func (w *witness) setTTL(e *entry, from time.Duration, ttl time.Duration, jitter
 	w.used(e, from, true)
 }
 
+// storedSince notes that an entry that was drawn up at from may have been stored as late as now.
+func (w *witness) storedSince(e *entry, from time.Duration) {
+	if e.late != 0 {
+		e.late += w.now() - from
+	}
+	w.used(e, from, true)
+}
+
 // early returns how long before its deadline an entry may expire: a tick, or more if a file is
 // opened again while the real clock runs.
 func (w *witness) early() time.Duration {
