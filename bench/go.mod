@@ -4,7 +4,7 @@ go 1.24.0
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
-	github.com/VictoriaMetrics/fastcache v1.13.0
+	github.com/VictoriaMetrics/fastcache v1.13.3
 	github.com/Yiling-J/theine-go v0.6.3
 	github.com/allegro/bigcache/v3 v3.1.0
 	github.com/coocood/freecache v1.2.7
@@ -16,10 +16,14 @@ require (
 	golang.org/x/sys v0.41.0 // indirect
 )
 
-require github.com/klauspost/compress v1.19.2
+require (
+	github.com/cespare/xxhash/v2 v2.3.0
+	github.com/elastic/go-freelru v0.16.0
+	github.com/klauspost/compress v1.19.2
+	github.com/phuslu/lru v1.0.18
+)
 
 require (
-	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.0.9 // indirect

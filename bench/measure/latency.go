@@ -25,12 +25,13 @@ const (
 func Latencies(op string) []string {
 	names := make([]string, len(quantiles))
 	for i, q := range quantiles {
-		names[i] = latency(op, q.name)
+		names[i] = Quantile(op, q.name)
 	}
 	return names
 }
 
-func latency(op, quantile string) string { return fmt.Sprintf("%s %s ns", op, quantile) }
+// Quantile is the name of one of them, such as p99.
+func Quantile(op, quantile string) string { return fmt.Sprintf("%s %s ns", op, quantile) }
 
 // times is how long each of many operations took.
 type times struct{ hist *hdrhistogram.Histogram }
@@ -49,7 +50,7 @@ func (t times) addTo(m Metrics, op string) {
 		return
 	}
 	for _, q := range quantiles {
-		m[latency(op, q.name)] = float64(t.hist.ValueAtQuantile(q.percent))
+		m[Quantile(op, q.name)] = float64(t.hist.ValueAtQuantile(q.percent))
 	}
 }
 
@@ -78,11 +79,38 @@ func (b *bench) latency(pairs int, window uint64) (Metrics, error) {
 		}
 	}
 	runtime.GC()
+	if b.load.garbage {
+		defer allocate()()
+	}
 	m := Metrics{}
 	if err := b.workers[0].timePairs(m, pairs, window); err != nil {
 		return nil, err
 	}
 	return m, b.finish(m)
+}
+
+// allocate allocates 200 MB a second, as objects of 1,000 bytes of which 10,000 are alive, until
+// the function that it returns is called.
+func allocate() (stop func()) {
+	tick, stopped := time.NewTicker(time.Millisecond), make(chan struct{})
+	alive := make([][]byte, 10_000)
+	go func() {
+		for next := 0; ; {
+			select {
+			case <-tick.C:
+			case <-stopped:
+				return
+			}
+			for range 200 {
+				alive[next%len(alive)] = make([]byte, 1000)
+				next++
+			}
+		}
+	}()
+	return func() {
+		tick.Stop()
+		close(stopped)
+	}
 }
 
 // timePairs sets the next ids, and after each Set gets one of the last window ids.

@@ -93,6 +93,7 @@ type Load struct {
 	op      func(*worker) error // what to do with them
 	warm    bool                // do it twice per entry before timing
 	grow    bool                // the store begins small
+	garbage bool                // another goroutine allocates meanwhile
 	ttl     time.Duration       // of all entries, in stores that have such a thing
 }
 
@@ -111,6 +112,9 @@ var Loads = []*Load{
 	timed("get-batch", Small, small, entries, uniform, getBatch),
 	warmed(timed("overwrite", Small, small, entries, uniform, set)),
 	timed("mix-zipf", Small, small, entries, zipf(0.99), mix),
+	timed("del-set", Small, small, entries, uniform, delThenSet),
+	{Name: "cold-start", Group: Small, Format: small, entries: entries, run: coldStart,
+		order: zipf(0.99), op: readThrough},
 	full(timed("set-new", Full, small, fullEntries, fresh, set)),
 
 	expiring(timed("ttl-dep-uniform", TTL, small, entries, uniform, getDependent)),
@@ -134,6 +138,8 @@ var Loads = []*Load{
 
 	full(&Load{Name: "latency-evict", Group: Latency, Format: small, entries: fullEntries,
 		run: latencyEvict, order: fresh, op: set}),
+	full(&Load{Name: "latency-alloc", Group: Latency, Format: small, entries: fullEntries,
+		run: latencyEvict, order: fresh, op: set, garbage: true}),
 	{Name: "latency-grow", Group: Latency, Format: small, entries: entries, run: latencyGrow,
 		grow: true},
 

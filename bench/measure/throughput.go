@@ -28,6 +28,25 @@ func throughput(b *bench) (Metrics, error) {
 	return m, b.finish(m)
 }
 
+// coldStart times as many operations on an empty store as it is to have entries.
+func coldStart(b *bench) (Metrics, error) {
+	if err := b.open(); err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	start := time.Now()
+	err := b.each(func(w *worker) error { return w.steps(b.entries / len(b.workers)) })
+	if err != nil {
+		return nil, err
+	}
+	m := Metrics{NsPerOp: b.perOp(time.Since(start), b.sum(func(w *worker) uint64 { return w.ops }))}
+	gets := b.sum(func(w *worker) uint64 { return w.gets })
+	m[Hits] = b.sum(func(w *worker) uint64 { return w.hits }) / gets
+	err = b.finish(m)
+	delete(m, Held) // what was not drawn was not set
+	return m, err
+}
+
 // prepare brings the store to the state in which it stays during the load.
 func (b *bench) prepare() error {
 	defer store.Settle(b.store) // of the last ones

@@ -219,6 +219,35 @@ func setThenGet(w *worker) error {
 	return nil
 }
 
+// delThenSet deletes each key, and sets it again.
+func delThenSet(w *worker) error {
+	for _, id := range w.ids {
+		w.load.Format.Key(w.key, id)
+		w.store.Del(w.key)
+		if err := w.set(id, w.version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readThrough sets what it does not find.
+func readThrough(w *worker) error {
+	for _, id := range w.ids {
+		hits := w.hits
+		if err := w.get(id); err != nil {
+			return err
+		}
+		if w.hits > hits {
+			continue
+		}
+		if err := w.set(id, w.version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // mix is nine Gets and a Set.
 func mix(w *worker) error {
 	for i, id := range w.ids {

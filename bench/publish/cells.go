@@ -44,10 +44,12 @@ func (r *Run) addRows(t *Table, stores []string, rows ...row) {
 	}
 }
 
-// stores returns those that have a figure in any of the rows.
+// stores returns those that the question is about and that have a figure.
 func (r *Run) stores(q question) []string {
 	return slices.DeleteFunc(slices.Clone(order), func(name string) bool {
-		return !slices.ContainsFunc(q.rows, func(row row) bool { return r.get(row, name).N > 0 })
+		return !slices.ContainsFunc(q.rows, func(row row) bool {
+			return slices.Contains(row.load.stores, name) && r.get(row, name).N > 0
+		})
 	})
 }
 

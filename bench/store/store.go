@@ -142,6 +142,8 @@ var All = []Info{
 	ristrettoInfo,
 	otterInfo,
 	theineInfo,
+	freelruInfo,
+	phusluInfo,
 	nullInfo,
 }
 
