@@ -142,6 +142,9 @@ func (p *Pool) ChunkSize() int { return p.chunkSize }
 // PageSize returns the bytes of a page.
 func (p *Pool) PageSize() int { return p.pageSize }
 
+// PagesSize returns the most bytes that n pages take of the bound: it counts whole blocks.
+func (p *Pool) PagesSize(n int) int { return (n*p.pageSize + p.block - 1) / p.block * p.block }
+
 // Used returns the bytes of chunks and pages that are handed out.
 func (p *Pool) Used() int { return int(p.used.Load()) }
 

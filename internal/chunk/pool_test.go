@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -229,5 +230,26 @@ func TestPool_PageSize(t *testing.T) {
 		p := NewPool(Memory{Granule: c.granule}, 1<<20, c.chunk, Never)
 		require.Equal(t, c.page, p.PageSize(), "chunks of %d, system's pages of %d", c.chunk, c.granule)
 		require.LessOrEqual(t, p.PageSize(), 8*len(zeros))
+	}
+}
+
+// Pages that lie in a block of idle ones take the whole block from the bound.
+func TestPool_PagesTakeNoMoreThanTheirSize(t *testing.T) {
+	const size = 4 << 10
+	var m testMemory
+	p := NewPool(m.memory(), 100*size, size, Never)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var taken []Ref
+	for range 1000 {
+		n, used := 1+rnd.IntN(6), p.Used()
+		pages, err := p.Pages(n)
+		require.NoError(t, err)
+		require.LessOrEqual(t, p.Used()-used, p.PagesSize(n))
+		taken = append(taken, pages...)
+		for len(taken) > 150 {
+			i := rnd.IntN(len(taken))
+			p.PutPages(taken[i : i+1])
+			taken = append(taken[:i], taken[i+1:]...)
+		}
 	}
 }

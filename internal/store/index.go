@@ -91,7 +91,7 @@ func (b *Store) pagesFor(n int) int { return b.Index.PagesFor(n/int(b.growAt)*16
 // of size bytes, else one page.
 func (b *Store) startIndex(size int) error {
 	p, n := b.Shared.Pool, b.firstPages()
-	fits := p.Spare() >= n*p.PageSize()+(b.chunksFor(size)+1)*p.ChunkSize()
+	fits := p.Spare() >= p.PagesSize(n)+(b.chunksFor(size)+1)*p.ChunkSize()
 	if n > 1 && fits && b.growIndex(n) == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (b *Store) tendIndex() {
 		return
 	}
 	p := b.Shared.Pool
-	if !b.isOver(b.limit()) && p.Spare() >= n*p.PageSize() {
+	if !b.isOver(b.limit()) && p.Spare() >= p.PagesSize(n) {
 		_ = b.growIndex(n)
 	} // else, or if the pages are refused, the next Sets make room for them
 }

@@ -197,8 +197,8 @@ func (b *Store) Lack(n int) int {
 // Demand returns the most bytes of new chunks and pages that a large bucket takes for a record of n
 // bytes. If it has enough dead bytes, it compacts first and takes only pages.
 func (b *Store) Demand(n int) int {
-	size, page := b.Shared.Pool.ChunkSize(), b.Shared.Pool.PageSize()
-	need, pages := (n/size+2)*size, page*(1+b.Index.Pages()/growthPart)
+	p, size := b.Shared.Pool, b.Shared.Pool.ChunkSize()
+	need, pages := (n/size+2)*size, p.PagesSize(1+b.Index.Pages()/growthPart)
 	if _, worth := b.deadest(); worth && b.deadBytes() >= 2*need {
 		return pages
 	}
