@@ -104,6 +104,10 @@ func (r *Ring) Fits(n, limit int) bool {
 	return r.Size+uint64(n) <= uint64(max(limit, r.Held()))<<(r.shift&63)
 }
 
+// Borrows reports whether the head's chunk is the tail's: Extend may take a chunk in its place, in
+// addition to those that the record needs.
+func (r *Ring) Borrows() bool { return r.borrowed }
+
 // Left returns the number of writable bytes after the head. It is 0 while the head's chunk is
 // borrowed.
 func (r *Ring) Left() int {

@@ -199,7 +199,7 @@ type Restored struct {
 // additional one, and false for ok if it has done nothing because Set is needed.
 func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	r := &b.Rings[w.Ring]
-	if len(rec) > b.Longest || b.Index.Empty() {
+	if len(rec) > b.Longest || b.Index.Empty() || r.Borrows() {
 		return false, false
 	}
 	// As long as there are free chunks, a record goes to the ring that it was in, however much of the
