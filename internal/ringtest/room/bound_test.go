@@ -11,11 +11,12 @@ import (
 )
 
 // A snapshot that is read into a full cache takes no more than the bound, though rings have borrowed
-// the chunks of their heads. The seeds are those of 600 that took more.
+// the chunks of their heads. Of 900 seeds the first one took more.
 func TestBound_HoldsWhileASnapshotIsRead(t *testing.T) {
-	for _, seed := range []uint64{128, 331, 346} {
+	for _, seed := range []uint64{346, 347} {
 		rnd := ringtest.NewRand(seed)
 		g := ringtest.Default(2 << 20)
+		g.Seed = [2]uint64{seed, ringtest.TestSeed[1]}
 		g.Policy = ringcache.Policy(seed % 2)
 		c := ringtest.NewCache(g)
 		fill := func(n int) {
