@@ -14,13 +14,11 @@ func ExampleCache_SetWithTTL() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
-	_ = cache.SetWithTTL([]byte("token"), []byte("secret"), 500*time.Millisecond)
-	fmt.Println(cache.Has([]byte("token")))
-	time.Sleep(500 * time.Millisecond)
-	fmt.Println(cache.Has([]byte("token")))
-	// Output:
-	// true
-	// false
+	_ = cache.SetWithTTL([]byte("token"), []byte("secret"), 100*time.Millisecond)
+	_ = cache.SetWithTTL([]byte("session"), []byte("of somebody"), time.Hour)
+	time.Sleep(100 * time.Millisecond)
+	fmt.Println(cache.Has([]byte("token")), cache.Has([]byte("session")))
+	// Output: false true
 }
 
 // Touch gives an entry a new TTL. (For sessions that end when they are not used, set

@@ -1,13 +1,19 @@
 package ringcache_test
 
 import (
+	"bytes"
+	"flag"
 	"go/ast"
+	"go/format"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,6 +105,81 @@ func TestNames_NoInternalTypesInTheDocumentation(t *testing.T) {
 	walkFiles(t, files, check)
 	importable(t, check)
 	require.Greater(t, seen, 50, "types of other packages")
+}
+
+// apiFile has the exported declarations of all packages that users import, without their comments.
+const apiFile = "testdata/api.txt"
+
+var writeAPI = flag.Bool("ringcache.api", false, "write "+apiFile)
+
+// What is in apiFile has been published. A declaration that changes or disappears breaks programs.
+func TestNames_APIIsThePublishedOne(t *testing.T) {
+	packages := map[string][]string{}
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	add := func(dir string, file *ast.File) {
+		packages[dir] = append(packages[dir], exported(t, file)...)
+	}
+	walkFiles(t, files, add)
+	importable(t, add)
+	var api strings.Builder
+	for _, dir := range slices.Sorted(maps.Keys(packages)) {
+		slices.Sort(packages[dir])
+		api.WriteString("# " + path.Join("github.com/ringcache/ringcache", dir) + "\n\n")
+		for _, decl := range slices.Compact(packages[dir]) { // one for each system may be the same
+			api.WriteString(decl + "\n\n")
+		}
+	}
+	if *writeAPI {
+		require.NoError(t, os.WriteFile(apiFile, []byte(api.String()), 0o644))
+	}
+	published, err := os.ReadFile(apiFile)
+	require.NoError(t, err)
+	text := strings.ReplaceAll(string(published), "\r\n", "\n")
+	require.Equal(t, text, api.String(), "the exported API has changed. If that is meant, list it in "+
+		"CHANGELOG.md, and run: go test -run=API . -ringcache.api")
+}
+
+// exported returns the exported declarations of a file.
+func exported(t *testing.T, file *ast.File) (decls []string) {
+	t.Helper()
+	types := map[*ast.InterfaceType][]*ast.Field{} // the sets of types, which FileExports removes
+	ast.Inspect(file, func(n ast.Node) bool {
+		if i, ok := n.(*ast.InterfaceType); ok {
+			for _, f := range i.Methods.List {
+				if _, ok := f.Type.(*ast.BinaryExpr); ok {
+					types[i] = append(types[i], f)
+				}
+			}
+		}
+		return true
+	})
+	ast.FileExports(file)
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.InterfaceType:
+			n.Methods.List, n.Incomplete = append(n.Methods.List, types[n]...), false
+		case *ast.StructType:
+			n.Incomplete = false
+		}
+		return true
+	})
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			receiver, _, _ := strings.Cut(funcName(f), ".")
+			if !ast.IsExported(receiver) {
+				continue // a method of a type that is not exported
+			}
+			f.Body = nil
+		}
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.IMPORT {
+			continue
+		}
+		var b bytes.Buffer
+		require.NoError(t, format.Node(&b, token.NewFileSet(), d))
+		decls = append(decls, b.String())
+	}
+	return decls
 }
 
 // prefixed matches a message that begins with the name of its package.

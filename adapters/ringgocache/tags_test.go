@@ -189,9 +189,10 @@ func TestInvalidate_Concurrent(t *testing.T) {
 	}
 	var writers, others sync.WaitGroup
 	var done atomic.Bool
+	var hits atomic.Int64
 	for key := range keys {
 		writers.Go(func() {
-			for v := range uint64(rounds) {
+			for v := uint64(0); v < rounds || hits.Load() <= 100; v++ {
 				value := binary.BigEndian.AppendUint64(nil, v+1)
 				if err := s.Set(ctx, strconv.Itoa(key), value, withTags(tagsOf(key)...)); err != nil {
 					t.Error(err)
@@ -202,6 +203,7 @@ func TestInvalidate_Concurrent(t *testing.T) {
 	}
 	others.Go(func() {
 		for i := 0; !done.Load(); i++ {
+			runtime.Gosched() // on one processor, readers would run only after many rounds of this
 			before := make([]uint64, keys)
 			for key := range keys {
 				before[key] = set[key].Load()
@@ -215,7 +217,6 @@ func TestInvalidate_Concurrent(t *testing.T) {
 			}
 		}
 	})
-	var hits atomic.Int64
 	for range 2 {
 		others.Go(func() {
 			for i := 0; !done.Load(); i++ {
@@ -235,7 +236,6 @@ func TestInvalidate_Concurrent(t *testing.T) {
 	writers.Wait()
 	done.Store(true)
 	others.Wait()
-	require.Greater(t, hits.Load(), int64(100))
 }
 
 // FuzzGet reads any bytes that are in the cache: they are a miss, or a value that was in them.

@@ -111,6 +111,10 @@ def on_page_markdown(markdown, page, **_):
     return markdown
 
 
+IMAGE = r'<img alt="([^"]*)" src="https?://[^"]*" ?/?>'  # on another host
+BADGES = rf"<p>(\s*<a [^>]*>{IMAGE}</a>)+\s*</p>\n?"
+
+
 def on_page_content(html, **_):
-    """Replaces images on other hosts with their texts: no page fetches anything from there."""
-    return re.sub(r'<img alt="([^"]*)" src="https?://[^"]*" ?/?>', r"\1", html)
+    """Removes badges, and replaces other images on other hosts with their texts."""
+    return re.sub(IMAGE, r"\1", re.sub(BADGES, "", html))

@@ -41,6 +41,8 @@ func coldCache(by ringcache.Compressor) *ringtest.PackedCache {
 
 // There is a goroutine only with a Compressor, and it ends with Close.
 func TestCold_GoroutineEndsWithClose(t *testing.T) {
+	ended := func() bool { return goroutinesOfCold() == 0 }
+	require.Eventually(t, ended, ringtest.HangLimit, time.Millisecond) // those of other tests
 	c := ringtest.NewCache(ringtest.Tiny(1, 1024, 256))
 	require.Zero(t, goroutinesOfCold())
 	require.NoError(t, c.Close())
@@ -51,9 +53,7 @@ func TestCold_GoroutineEndsWithClose(t *testing.T) {
 	p.FillUntilPacked(t)
 	require.NoError(t, p.Close())
 	require.NoError(t, p.Close())
-	require.Eventually(t, func() bool {
-		return goroutinesOfCold() == 0
-	}, ringtest.HangLimit, time.Millisecond)
+	require.Eventually(t, ended, ringtest.HangLimit, time.Millisecond)
 	require.False(t, p.Has([]byte("filler 1")))
 }
 

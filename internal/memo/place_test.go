@@ -120,13 +120,12 @@ func TestPlace_BindingsAreWhole(t *testing.T) {
 			}
 		}()
 	}
-	for n := 0; n < 50_000 || recalled.Load() < 10_000 && n < 10_000_000; n++ {
+	for n := 0; n < 50_000 || recalled.Load() < 10_000; n++ {
 		text := []string{"a", "b"}[n%2]
 		table.bind(0, ids[text], text)
 	}
 	stop.Store(true)
 	wg.Wait()
-	require.GreaterOrEqual(t, recalled.Load(), int64(10_000))
 }
 
 // A key without a place in a full pair takes that of any of the two others.

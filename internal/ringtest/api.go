@@ -67,7 +67,7 @@ func Within(t *testing.T, fn func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(HangLimit):
 		require.Fail(t, "a call hangs: a lock was left held")
 	}
 }

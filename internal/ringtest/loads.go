@@ -54,7 +54,7 @@ func Waiting(c *ringcache.Cache, k []byte) int {
 // AwaitWaiting returns when n callers wait for the load of a key.
 func AwaitWaiting(t testing.TB, c *ringcache.Cache, k []byte, n int) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); Waiting(c, k) != n; runtime.Gosched() {
+	for end := time.Now().Add(HangLimit); Waiting(c, k) != n; runtime.Gosched() {
 		if time.Now().After(end) {
 			require.Equal(t, n, Waiting(c, k), "callers that wait for the load of %q", k)
 		}

@@ -1,32 +1,37 @@
 // Command release prepares a release of every module of this repository.
 //
 //	go run -C tools ./release              check the go.mod files and rehearse the release
-//	go run -C tools ./release -set v0.2.0  write a version into every go.mod file
-//	go run -C tools ./release -tags        print the tags of the release
+//	go run -C tools ./release -set v0.2.0  write a version into every go.mod file and CHANGELOG.md
+//	go run -C tools ./release -tag         tag the commit for every module
+//	go run -C tools ./release -notes       print the section of CHANGELOG.md as GitHub needs it
 //
 // All released modules have the same version and are tagged on the same commit. The version
 // is the one with which they require each other: see check. CI runs the rehearsal.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"time"
 )
 
 func main() {
-	set := flag.String("set", "", "write this `version` into every go.mod file")
-	tags := flag.Bool("tags", false, "print the tags of the release, one per line")
+	set := flag.String("set", "", "write this `version` into every go.mod file and CHANGELOG.md")
+	tag := flag.Bool("tag", false, "tag the commit for every module, and print the tags")
+	notes := flag.Bool("notes", false, "print the notes of the release")
 	flag.Parse()
-	if err := run(*set, *tags); err != nil {
+	if err := run(*set, *tag, *notes); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(set string, tags bool) error {
+func run(set string, tag, printNotes bool) error {
 	top, err := output(exec.Command("git", "rev-parse", "--show-toplevel"))
 	if err != nil {
 		return err
@@ -41,17 +46,75 @@ func run(set string, tags bool) error {
 		return err
 	}
 	if set != "" {
-		return mods.setVersion(root, set)
+		return setVersion(root, mods, set)
 	}
 	version, err := mods.check()
 	if err != nil {
 		return err
 	}
-	if tags {
-		fmt.Println(strings.Join(mods.tags(version), "\n"))
+	if !tag && !printNotes {
+		return rehearse(root, files, mods, version)
+	}
+	changes, err := readChangelog(root)
+	if err != nil {
+		return err
+	}
+	text, err := notes(changes, mods[0].path(), version)
+	if err != nil {
+		return err
+	}
+	if printNotes {
+		fmt.Print(text)
 		return nil
 	}
-	return rehearse(root, files, mods, version)
+	return tagCommit(root, mods.tags(version))
+}
+
+// setVersion writes version into the go.mod files, and makes the unreleased section of the
+// changelog that of version.
+func setVersion(root string, mods modules, version string) error {
+	text, err := readChangelog(root)
+	if err != nil {
+		return err
+	}
+	if text, err = released(text, version, time.Now().UTC().Format(time.DateOnly)); err != nil {
+		return err
+	}
+	if err := mods.setVersion(root, version); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, changelog), []byte(text), 0o644)
+}
+
+// tagCommit creates the tags of the release on the current commit, all or none, and prints them.
+func tagCommit(root string, tags []string) error {
+	git := func(stdin string, args ...string) (string, error) {
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Stdin = root, strings.NewReader(stdin)
+		return output(cmd)
+	}
+	changed, err := git("", "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if changed != "" {
+		return errors.New("the working tree is not the commit that would be tagged:\n" + changed)
+	}
+	if _, err := git(creation(tags), "update-ref", "--stdin"); err != nil {
+		return err
+	}
+	fmt.Println(strings.Join(tags, "\n"))
+	return nil
+}
+
+// creation returns the input of "git update-ref --stdin" that creates tags on the current commit.
+// It fails as a whole if one of them exists.
+func creation(tags []string) string {
+	var b strings.Builder
+	for _, tag := range tags {
+		fmt.Fprintf(&b, "create refs/tags/%s HEAD\n", tag)
+	}
+	return b.String()
 }
 
 // listFiles returns the files of the working tree that belong to the repository,

@@ -27,6 +27,13 @@ type rehearsal struct {
 // rehearse publishes the working tree to a temporary repository, and uses each released
 // module as described on its page.
 func rehearse(root string, files []string, mods modules, version string) error {
+	changes, err := readChangelog(root)
+	if err != nil {
+		return err
+	}
+	if _, err := released(changes, version, "today"); err != nil {
+		return err
+	}
 	tmp, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
@@ -83,12 +90,8 @@ func (r rehearsal) publish(files, tags []string) (string, error) {
 	if _, err := git("", "commit", "--quiet", "--message=release"); err != nil {
 		return "", err
 	}
-	for _, tag := range tags {
-		if _, err := git("", "tag", tag); err != nil {
-			return "", err
-		}
-	}
-	return repo, nil
+	_, err := git(creation(tags), "update-ref", "--stdin")
+	return repo, err
 }
 
 // userEnv returns the environment of a user who has none of our modules. They come from
@@ -201,7 +204,28 @@ func (r rehearsal) fetch(m mod) error {
 	if _, err := u.run("go", "run", "."); err != nil {
 		return err
 	}
+	if m.dir == "." {
+		if err := r.runFirstProgram(u); err != nil {
+			return err
+		}
+	}
 	_, err = u.run("go", "mod", "tidy") // also finds what the module's tests need
+	return err
+}
+
+// firstProgram is the one that the page about the installation shows.
+const firstProgram = "examples/quickstart/main.go"
+
+// runFirstProgram runs it in the user's module.
+func (r rehearsal) runFirstProgram(u user) error {
+	text, err := os.ReadFile(filepath.Join(r.root, firstProgram))
+	if err != nil {
+		return err
+	}
+	if err := u.write(string(text)); err != nil {
+		return err
+	}
+	_, err = u.run("go", "run", ".")
 	return err
 }
 

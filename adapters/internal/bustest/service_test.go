@@ -107,6 +107,7 @@ func testService(t *testing.T, name string, bus *busServer) {
 			all[2] = startProcess(t, of)
 			all[2].do("run")
 		}
+		each("subscribed")
 		bus.kill()
 		time.Sleep(200 * time.Millisecond)
 		bus.restart()

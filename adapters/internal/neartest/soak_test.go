@@ -65,9 +65,6 @@ func testSoak(t *testing.T, target target) {
 	t.Logf("%d reads: %d from the cache, %d after a round trip, %d canceled, %d failed; "+
 		"%d troubles, %d connections cut", s.reads.Load(), s.hits.Load(), s.fenced.Load(),
 		s.canceled.Load(), s.failed.Load(), s.trouble.Load(), s.proxy.cut)
-	require.Greater(t, s.hits.Load(), int64(100))
-	require.Greater(t, s.fenced.Load(), int64(100))
-	require.Positive(t, s.canceled.Load())
 	require.Positive(t, s.proxy.cut)
 }
 
@@ -111,7 +108,11 @@ func (s *soak) run() {
 	wg.Wait()
 }
 
-func (s *soak) goOn() bool { return !s.t.Failed() && time.Now().Before(s.end) }
+// goOn reports whether the time is not over, or the run would prove too little.
+func (s *soak) goOn() bool {
+	enough := s.hits.Load() > 100 && s.fenced.Load() > 100 && s.canceled.Load() > 0
+	return !s.t.Failed() && (time.Now().Before(s.end) || !enough)
+}
 
 // write gives keys new versions.
 func (s *soak) write() {

@@ -48,14 +48,16 @@ func TestConcurrent_HistoriesOfTheColdPart(t *testing.T) {
 		t.Run(by.ID(), func(t *testing.T) {
 			for seed := range uint64(ringtest.Rounds()) {
 				counting := &ringtest.CountingCompressor{Compressor: by}
-				tr := ringtest.NewTraffic(t, ringtest.WithCold(ringtest.Tiny(4, 512, 64), counting))
-				tr.Clock = new(ringtest.HistoryClock)
-				tr.CheckHistories(t, seed, tr.Run(t, seed, 2*ringtest.ConcurrentSteps()))
-				failed := ringtest.PolicyOf(tr.C).DecompressErrors
-				t.Logf("%d values came back, %d did not", counting.Unpacked.Load(), failed)
-				require.Greater(t, counting.Unpacked.Load(), uint64(10), "the run proves too little")
 				_, bad := by.(*ringtest.BadCompressor)
-				require.Equal(t, bad, failed > 0)
+				// On a busy machine little is compressed, and one run may prove too little.
+				for failed := uint64(0); counting.Unpacked.Load() <= 10 || bad && failed == 0; {
+					tr := ringtest.NewTraffic(t, ringtest.WithCold(ringtest.Tiny(4, 512, 64), counting))
+					tr.Clock = new(ringtest.HistoryClock)
+					tr.CheckHistories(t, seed, tr.Run(t, seed, 2*ringtest.ConcurrentSteps()))
+					failed += ringtest.PolicyOf(tr.C).DecompressErrors
+					require.True(t, bad || failed == 0)
+					t.Logf("%d values came back, %d did not", counting.Unpacked.Load(), failed)
+				}
 			}
 		})
 	}

@@ -31,6 +31,9 @@ func namespaceLife(c *ringcache.Cache, done *atomic.Uint64, more func() bool) er
 				return err
 			}
 		}
+		if version%8 == 0 {
+			time.Sleep(time.Millisecond) // some deaths are to come while it has entries
+		}
 		if n.Reset(); version%3 == 0 {
 			if err := c.DropNamespace("n"); err != nil {
 				return err
@@ -60,8 +63,8 @@ func TestNamespaceDeath_NothingInvalidatedComesBack(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	found := 0
-	// Most deaths come while a namespace is empty.
-	for n := 0; n < *ringtest.DeathRuns || found == 0 && n < 20**ringtest.DeathRuns; n++ {
+	// Many deaths come while a namespace is empty.
+	for n := 0; n < *ringtest.DeathRuns || found == 0; n++ {
 		last := done.Load()
 		cmd := exec.Command(exe, "-test.run=^TestNamespaceDeath_Child$")
 		cmd.Env = append(os.Environ(), namespaceDeath+"="+path)
@@ -84,5 +87,4 @@ func TestNamespaceDeath_NothingInvalidatedComesBack(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 	t.Logf("%d versions, %d entries found", done.Load(), found)
-	require.NotZero(t, found)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
@@ -59,8 +60,8 @@ func TestNamespace_Child(t *testing.T) {
 	wg.Wait()
 }
 
-// killNamespaces runs the child for a while and kills it.
-func killNamespaces(t *testing.T, path string, after time.Duration) {
+// killNamespaces runs the child for a while and kills it, if it has begun.
+func killNamespaces(t *testing.T, path string, after time.Duration, begun func() bool) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(exe, "-test.run=^TestNamespace_Child$", "-test.count=1")
@@ -68,10 +69,10 @@ func killNamespaces(t *testing.T, path string, after time.Duration) {
 	out := new(ringtest.LockedBuffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())
-	kill := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
-	err = cmd.Wait()
-	kill.Stop()
-	require.ErrorContains(t, err, "killed", "child: %s", out)
+	time.Sleep(after)
+	assert.Eventually(t, begun, ringtest.HangLimit, time.Millisecond, "child: %s", out)
+	require.NoError(t, cmd.Process.Kill())
+	require.ErrorContains(t, cmd.Wait(), "killed", "child: %s", out)
 }
 
 func TestNamespace_NothingInvalidatedComesBackAfterDeath(t *testing.T) {
@@ -85,7 +86,9 @@ func TestNamespace_NothingInvalidatedComesBackAfterDeath(t *testing.T) {
 	counts := ringtest.DeathCounts(t, path+".counts")
 	warm := 0
 	for life := range deaths {
-		killNamespaces(t, path, time.Duration(100+rnd.IntN(120))*time.Millisecond)
+		before := counts[0].Load()
+		killNamespaces(t, path, time.Duration(100+rnd.IntN(120))*time.Millisecond,
+			func() bool { return counts[0].Load() > before })
 		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes, File: path})
 		require.NoError(t, err)
 		found := 0

@@ -248,8 +248,8 @@ func TestSnapshot_LongRecordsAreWhole(t *testing.T) {
 		close(stop)
 		wg.Wait()
 	}()
-	found := 0
-	for range 30 {
+	found := 0 // on one processor, the value may be overwritten during most snapshots
+	for n := 0; n < 30 || found == 0; n++ {
 		var b bytes.Buffer
 		_, err := c.WriteSnapshot(&b)
 		require.NoError(t, err)
@@ -260,7 +260,6 @@ func TestSnapshot_LongRecordsAreWhole(t *testing.T) {
 			found++
 		}
 	}
-	require.NotZero(t, found)
 }
 
 // Progress goes on to the end where records are packed.

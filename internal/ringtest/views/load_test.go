@@ -165,7 +165,7 @@ func TestTyped_GetOrLoadOfWhatCannotBeEncoded(t *testing.T) {
 				}()
 			}
 			waiting := func() bool { return ringtest.Waiting(in, raw) == waiters }
-			require.Eventually(t, waiting, 10*time.Second, time.Millisecond)
+			require.Eventually(t, waiting, ringtest.HangLimit, time.Millisecond)
 			close(release)
 			wg.Wait()
 			require.Equal(t, 1, loads)
@@ -320,10 +320,10 @@ func TestTyped_GetOrLoadAhead(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, v)
 			begun := func() bool { return len(keys) > 0 }
-			require.Eventually(t, begun, 10*time.Second, time.Millisecond)
+			require.Eventually(t, begun, ringtest.HangLimit, time.Millisecond)
 			require.Equal(t, "key", <-keys)
 			renewed := func() bool { v, _, _ := view.Get("key"); return v == 2 }
-			require.Eventually(t, renewed, 10*time.Second, time.Millisecond)
+			require.Eventually(t, renewed, ringtest.HangLimit, time.Millisecond)
 		})
 	}
 }

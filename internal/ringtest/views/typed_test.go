@@ -340,7 +340,7 @@ func TestTyped_ValuesAreDecodedUnlocked(t *testing.T) {
 		select {
 		case size := <-done:
 			require.Equal(t, n, size)
-		case <-time.After(10 * time.Second):
+		case <-time.After(ringtest.HangLimit):
 			require.Fail(t, "a value is decoded under a lock", "%d bytes", n)
 		}
 		require.Equal(t, "a new one", string(c.Get(nil, key)))
