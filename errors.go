@@ -69,7 +69,7 @@ var (
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
 	// not a snapshot, or is damaged: the error states the defect and its offset. NewWithOptions
-	// returns it if [Options].File, or the ".dict" or ".names" beside it, was not written by this
+	// returns it if [Options].File, or its ".dict" or ".names" file, was not written by this
 	// package, or on a machine with a different byte order. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
