@@ -148,6 +148,6 @@
 // cache's size has been written since they were set, use [PolicyFIFO].
 //
 // Values above 1/4096 of MaxBytes (in a cache below 32 MB, above 8 to 16 KB; less if most values
-// are large) are stored in a separate part of the cache. Sets of large values run one at a time,
-// and lookups of them take a lock.
+// are large) are stored in a separate part of the cache. Only one Set of a large value runs at a
+// time, and lookups of large values take a lock.
 package ringcache
