@@ -72,8 +72,8 @@ func (w *write) met(err error) (bool, error) {
 }
 
 // Entry is the entry of a key as [Cache.Update] or [Typed.Update] found it. The last call of Set,
-// SetWithTTL or Del decides what becomes of it, and without one nothing changes. It is valid until
-// the function returns.
+// SetWithTTL or Del determines the result; without one, nothing changes. It is valid until the
+// function returns.
 type Entry[V any] struct {
 	Value   V             // a copy, which the function may modify; the zero value if Present is false
 	TTL     time.Duration // the remaining time to live; 0 if the entry never expires, or is absent
@@ -112,14 +112,14 @@ func (e *Entry[V]) found(v V, ttl time.Duration, ok bool) {
 	*e = Entry[V]{Value: v, TTL: ttl, Present: ok}
 }
 
-// Update lets fn decide what becomes of the entry of k, in one atomic step: fn sees a copy of the
-// value, the time to live and whether k is present, and calls [Entry.Set], [Entry.SetWithTTL] or
-// [Entry.Del], or nothing to leave the entry as it is. If another call changes the value or the
-// expiry meanwhile, fn is called again with the new ones. No lock is held while it runs.
+// Update applies fn to the entry of k atomically. fn sees a copy of the value, the time to live and
+// whether k is present, and calls [Entry.Set], [Entry.SetWithTTL] or [Entry.Del], or none of them
+// to leave the entry unchanged. If another call changes the value or the expiry meanwhile, fn is
+// called again with the new ones. No lock is held while it runs.
 //
 // An existing entry counts as read for the eviction policy. Limits and errors are those of
-// [Cache.SetWithTTL]: after an error, k is absent. Update counts in [Stats] as the Set or Del that
-// fn has decided, and otherwise not at all. It hardly ever allocates.
+// [Cache.SetWithTTL]: after an error, k is absent. In [Stats], Update counts as the Set or Del that
+// fn requested, if any. It hardly ever allocates.
 func (c *Cache) Update(k []byte, fn func(e *Entry[[]byte])) error {
 	mustBeFunc("Update", fn != nil)
 	return c.update(k, func(e *Entry[[]byte]) error { fn(e); return nil })

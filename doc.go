@@ -1,7 +1,6 @@
 // Package ringcache implements an in-process byte cache that stores its entries outside the Go
-// heap. You set a bound on the memory for keys, values and their index, and the garbage collector
-// never scans that memory. Use it when a program holds so many small entries that garbage
-// collection becomes slow, and must stay within a memory limit.
+// heap, where the garbage collector does not scan them. You set a bound on the memory for keys,
+// values and their index. Use it for so many small entries that garbage collection becomes slow.
 //
 //	cache := ringcache.New(256 << 20) // at most 256 MB, index included
 //	defer cache.Close()
@@ -17,14 +16,13 @@
 // An entry stays until its key is set again or deleted, it expires ([Cache.SetWithTTL]), the cache
 // or its namespace is reset, or the cache needs its memory, which can happen to any entry at any
 // time. Entries that are read stay longer, unless you choose [PolicyFIFO]; don't rely on the exact
-// order. Every call that may need room can evict entries: Set, Touch, the atomic writes below, a
-// load, reading a snapshot, Resize, and a lookup in the cold part ([Options].Compressor). Keys are
+// order. Any call that needs memory can evict entries: Set, Touch, the atomic writes below, a load,
+// reading a snapshot, Resize, and a lookup in the cold part ([Options].Compressor). Keys are
 // compared in full, so a hit returns exactly the bytes of one Set of that key.
 //
-// Keys and values are arbitrary bytes and may be empty. A nil key is the same as an empty one; an
-// empty value isn't a miss. A key has at most 65,535 bytes, and a value at most 1/16 of MaxBytes,
-// but never more than 4 GB. A [Typed] view has keys and values of your own types. A namespace
-// ([Cache.Namespace]) is a Cache that shares the memory of another one.
+// Keys and values may be empty; a nil key is the same as an empty one. A key has at most 65,535
+// bytes, and a value at most 1/16 of MaxBytes, up to 4 GB. A [Typed] view has keys and values of
+// your own types. A namespace ([Cache.Namespace]) is a Cache that shares the memory of another one.
 //
 // # Times to live
 //
@@ -38,12 +36,12 @@
 //     entries never expire.
 //   - With a negative TTL nothing is stored, an older entry of the key is removed, and there is no
 //     error. (SetIfAbsent uses its TTL only for a new entry.)
-//   - A TTL between 0 and one tick is too short, and usually a number without a unit: 60 means 60
-//     ns. It acts like a negative one, but methods that return an error return [ErrTTLTooShort].
+//   - A TTL between 0 and one tick usually lacks a unit: 60 means 60 ns. It acts like a negative
+//     one, but methods that return an error return [ErrTTLTooShort].
 //   - An entry that would expire 13.6 years or more after the cache was made never expires.
 //
-// With [Options].ExpireAfterAccess, an entry also expires when it has been neither read nor written
-// for that time.
+// With [Options].ExpireAfterAccess, an entry also expires if it is neither read nor written for
+// that time.
 //
 // # Atomic writes and loads
 //
@@ -54,9 +52,9 @@
 // counter may start again.
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
-// at a time, and callers that miss on the key wait for it until their context ends; a Set or Del in
-// the meantime takes precedence over its result. [Options].RefreshAhead loads entries in the
-// background before they expire. With StaleIfError, you get the expired value when a load fails or
+// at a time, and callers that miss on the key wait for it until their context ends. A Set or Del in
+// the meantime takes precedence over the result. [Options].RefreshAhead loads entries in the
+// background before they expire. With StaleIfError, an expired value is returned if a load fails or
 // is slow: see docs/loading.md.
 //
 // # Concurrency
@@ -73,58 +71,55 @@
 //
 // No lock is held while your code runs: functions passed to Update and to loads,
 // [Options].OnRemove, a codec, a [Compressor], and the body of a loop. It may block, panic, and
-// call any method of the same cache. The package starts goroutines only to run a load, to save or
-// load a snapshot, to open a file, and, until the cache is closed or collected, to compress.
+// call any method of the same cache. The package starts goroutines only for loads, for snapshots,
+// to open a file, and, until the cache is closed or collected, to compress.
 //
 // # Snapshots
 //
 // [Cache.SaveToFile] and [Cache.Save] write the cache to a file while it is in use. The file at the
-// path is always complete: the new one is written under another name, synced, and renamed. [Load],
-// meant for the start of a service, makes a cache with your Options, loads every undamaged block,
-// and reports the defects. [LoadFromFile] makes a cache like the one that was saved, or fails.
-// [Cache.WriteSnapshot] and [Cache.ReadSnapshot] use streams. A snapshot restores keys, values,
-// remaining times to live, which continue to run after the save, order and read frequencies into a
-// cache of any size. It may hold secrets, so its mode is 0600.
+// path is always complete: the new one is written under another name, synced, and renamed. [Load]
+// makes a cache with your Options, loads every undamaged block, and reports the defects.
+// [LoadFromFile] makes a cache like the one that was saved, or fails. [Cache.WriteSnapshot] and
+// [Cache.ReadSnapshot] use streams. A snapshot has keys, values, remaining times to live, order and
+// read frequencies, and can be loaded into a cache of any size. Times to live keep running after
+// the save. A snapshot may hold secrets, so its mode is 0600.
 //
 // # Files
 //
 // With [Options].File, the entries are stored in a memory-mapped file. A cache opened on that file
 // later starts warm, however the process ended: by Close, a deploy, a panic or SIGKILL. Only
-// entries that were being written at that moment are lost, and no wrong value is returned; [Stats]
-// reports what was recovered. If the machine crashes while the file is open, the next cache starts
-// empty. In /dev/shm, the file is never written to a disk. On a disk, the kernel writes it back at
-// its own pace, and after Close it survives a reboot.
+// entries that were being written at that moment are lost; [FileStats] reports what was recovered.
+// If the machine crashes while the file is open, the next cache starts empty. In /dev/shm, the file
+// is never written to a disk. On a disk, the kernel writes it back at its own pace, and after Close
+// it survives a reboot.
 //
-// The file grows in steps of up to 64 MB and never becomes shorter, but on Linux records and index
-// together use no more than the bound plus 64 KB for each step: space that the cache does not need
-// becomes a hole. (On other systems, and in caches below 64 MB, the index comes on top.) Times to
-// live continue to run while no process has the file open; a wall clock that is not set, or shows
-// an earlier time than at Close, cannot bring back an expired entry (for one exception, see
-// [Options].File). If MaxBytes is smaller than at the previous opening, OnRemove may be called
-// before NewWithOptions returns. A closed cache can no longer change its file.
+// The file grows in steps of up to 64 MB and never becomes shorter. On Linux, records and index
+// together use no more than the bound plus 64 KB for each step, because unused space becomes a
+// hole. (On other systems, and in caches below 64 MB, the index comes on top.) Times to live keep
+// running while no process has the file open. If MaxBytes is smaller than at the previous opening,
+// OnRemove may be called before NewWithOptions returns. A closed cache can no longer change its
+// file.
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another program
-// truncates it, the process crashes with SIGBUS, as it does if the disk fails to read a page later,
-// or had no room for a page that is being written. So the cache allocates disk space for each page
-// before it uses the page. Some copy-on-write file systems (ZFS, APFS) cannot do that, nor can
-// others while a snapshot or a reflink shares the pages: there, keep at least the length of the
-// file free on the disk. If a sector was already bad when the file was opened, the entries in and
-// near it are lost (DiscardedRecords of [FileStats]), and the sector is never used again.
+// truncates it, or the disk fails to read a page, the process crashes with SIGBUS. The cache
+// allocates disk space before it uses a page, since a full disk has the same effect. Some
+// copy-on-write file systems (ZFS, APFS) cannot do that, nor can others while a snapshot or a
+// reflink shares the pages: there, keep at least the length of the file free on the disk.
 //
 // # Memory
 //
 // MaxBytes bounds all off-heap memory, records and index together (with File, see above). An entry
-// takes its key and value, a header of 3 or 7 bytes, 4 more with a time to live or 8 with an idle
-// time, and its share of the index. Resident memory grows as entries are stored. Each cache also
-// uses up to 800 KB of the Go heap (40 KB for a cache of 1 MB), and 0.1 to 0.3 MB more for each GB
-// above 256 MB. The memory of dead records (replaced, deleted, expired, or of a namespace that was
-// reset) is reused before live entries are evicted, wherever at least 1/16 of the bytes are dead.
+// needs memory for its key and value, a header of 3 or 7 bytes, 4 more with a time to live or 8
+// with an idle time, and its share of the index. Resident memory grows as entries are stored. Each
+// cache also uses up to 800 KB of the Go heap (40 KB for a cache of 1 MB), and 0.1 to 0.3 MB more
+// for each GB above 256 MB. The memory of dead records (replaced, deleted, expired, or of a
+// namespace that was reset) is reused before live entries are evicted, if at least 1/16 of the
+// bytes are dead.
 //
-// [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns what is above the new
-// bound, and [Cache.Close], or the collection of a Cache that was dropped, returns all of it. If
-// the operating system refuses memory, or the file system of [Options].File is full, the cache
-// keeps working at its current size ([Stats].EffectiveMaxBytes), and asks for more from time to
-// time.
+// [Cache.Reset] keeps the memory for new entries, [Cache.Resize] returns the excess over the new
+// bound, and [Cache.Close] returns all of it, as does the garbage collection of an unreachable
+// Cache. If the operating system refuses memory, or the file system of [Options].File is full, the
+// cache keeps working at its current size ([Stats].EffectiveMaxBytes), and asks again regularly.
 //
 // GOMEMLIMIT and GOGC don't count this memory, but a container's limit does. Set GOMEMLIMIT to the
 // limit of the process minus MaxBytes, minus a tenth of that limit for other memory outside the
@@ -135,22 +130,22 @@
 // # Errors
 //
 // The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and those with a TTL
-// also [ErrTTLTooShort], wrapped with the sizes; test for them with [errors.Is]. Each means that
-// the key is now absent: an older value is removed too, so if you can do without the entry, ignore
+// also [ErrTTLTooShort], wrapped with the sizes; test for them with [errors.Is]. After an error the
+// key is absent, because an older value is removed too. So if you can do without the entry, ignore
 // the error. After Close, lookups miss.
 //
 // # Security
 //
 // A random secret is mixed into every hash, so outsiders cannot choose keys that share a bucket,
-// except keys that collide in all 64 bits of the underlying XXH64. Such keys are never mistaken for
-// one another, evict only each other and a few neighbors, and make a search no longer than 224
-// records. The bytes of deleted or dropped entries stay in memory until they are overwritten.
+// except keys that collide in all 64 bits of the underlying XXH64. Such keys evict only each other
+// and a few neighbors, and a search among them examines at most 224 records. The bytes of removed
+// entries stay in memory until they are overwritten.
 //
 // # Caveats
 //
-// New entries that are never read are evicted first; how soon is learned from lookups of entries
-// that were evicted too early. If your keys are read only once, and only after more than 60 % of
-// the cache's size has been written since they were set, use [PolicyFIFO].
+// New entries that are not read are evicted first; the cache learns how soon from lookups of
+// entries that were evicted too early. If keys are read only once, after more than 60 % of the
+// cache's size has been written since they were set, use [PolicyFIFO].
 //
 // Values above 1/4096 of MaxBytes (in a cache below 32 MB, above 8 to 16 KB; less if most values
 // are large) are stored in a separate part of the cache. Only one Set of a large value runs at a

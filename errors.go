@@ -34,13 +34,13 @@ var (
 	// SetBatchWithTTL and Update, and for a new entry by SetIfAbsent.
 	ErrTTLTooShort = errors.New("time to live too short")
 
-	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad. To
-	// GetOrLoadBatch it is no error.
+	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad.
+	// GetOrLoadBatch does not treat it as an error.
 	ErrAbsent = errors.New("key is absent")
 
-	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch to a load that calls them for a key
-	// that is being loaded by this load itself, or by one that waits for it: none of them would ever
-	// end. A cycle is detected only if the loads pass on the context that they are given.
+	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch if a load calls them for a key that it
+	// is loading itself, or that is being loaded by a load that waits for it: none of them would ever
+	// end. A cycle is detected only if loads pass on the context that they are given.
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrNamespace is returned in a namespace by methods of the whole cache: Resize, Close,
@@ -69,7 +69,7 @@ var (
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
 	// not a snapshot, or is damaged: the error states the defect and its offset. NewWithOptions
-	// returns it if [Options].File, or the ".dict" or ".names" beside it, was not written by this
+	// returns it if [Options].File, or its ".dict" or ".names" file, was not written by this
 	// package, or on a machine with a different byte order. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 

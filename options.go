@@ -70,16 +70,16 @@ type Options struct {
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of refreshes: the loads of entries that RefreshAhead makes due or
-	// StaleIfError keeps, which no caller's context ends. The default is 30 seconds. Other loads have
-	// no deadline, but their context ends with that of the last waiting caller.
+	// StaleIfError keeps, which are not canceled with a caller's context. The default is 30 seconds.
+	// Other loads have no deadline, but their context ends with that of the last waiting caller.
 	RefreshTimeout time.Duration
 
 	// StaleIfError is how long after its expiry an entry is kept as a stale value. [Cache.GetOrLoad]
 	// and [Cache.GetOrLoadBatch] return it when the load fails, the caller's context ends, or
 	// SoftTimeout has passed. After that they return it at once, and one call tries the load again in
 	// the background after a pause of 0.2 seconds, which doubles up to 10 seconds, until a load
-	// succeeds. It is not returned when a load that is waited for panics or finds no value. All other
-	// methods treat the entry as absent.
+	// succeeds. It is not returned if the caller waits for a load that panics or finds no value. All
+	// other methods treat the entry as absent.
 	//
 	// The entry keeps its memory until that time has passed, unless a full cache evicts it. It is not
 	// saved in snapshots, and not found again in [Options].File.

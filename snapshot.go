@@ -27,7 +27,7 @@ type SaveOptions struct {
 	Concurrency int
 
 	// If Partial is true and the context ends, Save completes the snapshot with the entries saved so
-	// far, and fails only if there are none. Entries that were read lately are saved first
+	// far, and fails only if there are none. Entries that were read recently are saved first
 	// ([PolicyS3FIFO]), and then again with all others, which makes a complete snapshot longer.
 	Partial bool
 

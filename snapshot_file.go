@@ -125,10 +125,10 @@ func (c *engine) salvage(s *snapshot.Contents, t terms) error {
 //
 // Entries come back with their remaining times to live, in their old order and with their read
 // frequencies, so the hit ratio continues where it was. Entries that have expired since are left
-// out. The wall clocks tell how much time has passed; within the boot of the machine that saved the
-// snapshot, it is at least what the clock of the boot tells. Entries with an expiry are left out if
-// the wall clock is earlier than at the save, or if that of the saving machine was not set (before
-// 2025). The only counter that includes loaded entries is [Stats].RestoredEntries.
+// out. The time that has passed is the difference of the wall clocks or, within one boot of the
+// machine, that of its boot clock if it is longer. Entries with an expiry are left out if the wall
+// clock is earlier than at the save, or was not set then (before 2025). The only counter that
+// includes loaded entries is [Stats].RestoredEntries.
 //
 // The error is [ErrCorrupt] for any defect of the file, and names the file, the offset and the
 // defect; [ErrVersion] if a newer version of this package has written it, or its [Options].Version

@@ -36,7 +36,7 @@ type Stats struct {
 	EvictedEntries uint64 // entries that were dropped to make room
 	EvictedBytes   uint64 // and the bytes of their records
 
-	// EvictedMisses counts the Misses of keys whose entries were evicted lately, as far as the cache
+	// EvictedMisses counts the Misses of keys whose entries were evicted recently, as far as the cache
 	// remembers their hashes. A larger cache would have found most of them.
 	EvictedMisses uint64
 

@@ -137,7 +137,7 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	return t.cache.Touch(t.key(room[:0], key), ttl)
 }
 
-// Update lets fn decide what becomes of the entry of key, like [Cache.Update]. If its value cannot
+// Update applies fn to the entry of key, like [Cache.Update]. If its value cannot
 // be decoded, fn is not called. Then, or if the value that fn sets cannot be encoded, nothing
 // changes.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {

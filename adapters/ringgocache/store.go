@@ -45,7 +45,7 @@ var _ store.StoreInterface = (*Store)(nil)
 // New returns a store of all entries in cache, which should be a namespace ([ringcache.Cache]'s
 // Namespace) if anything else uses it. Use only one Store for it: a Store does not find values that
 // another one set with tags. The options apply to each Set that does not override them. A store
-// takes 512 KB of the Go heap for the versions of tags. The caller still owns the cache and closes
+// uses 512 KB of the Go heap for the versions of tags. The caller still owns the cache and closes
 // it. New panics if cache is nil.
 func New(cache *ringcache.Cache, options ...store.Option) *Store {
 	if cache == nil {
@@ -55,9 +55,9 @@ func New(cache *ringcache.Cache, options ...store.Option) *Store {
 }
 
 // Get returns a copy of the value of key, of the type that was set: []byte or string. The caller
-// owns it. It allocates the copy, and locks what [ringcache.Cache.Get] locks. If there is no value,
-// or one of its tags has been invalidated, the error is a [store.NotFound]; for a key that is not a
-// string it is [ErrKeyType].
+// owns it. It allocates the copy, and takes the same locks as [ringcache.Cache.Get]. If there is no
+// value, or one of its tags has been invalidated, the error is a [store.NotFound]; for a key that
+// is not a string it is [ErrKeyType].
 func (s *Store) Get(_ context.Context, key any) (any, error) {
 	value, _, err := s.get(key, false)
 	return value, err
@@ -100,7 +100,7 @@ func (s *Store) get(key any, withTTL bool) (value any, ttl time.Duration, err er
 // WithExpiration sets the time to live; 0 means the TTL of the cache (Options.TTL). A time below
 // 100 ms, the tick of the cache's clock, removes the key.
 //
-// WithTags adds tags to the value, each of which takes 10 bytes.
+// WithTags adds tags to the value, each of which needs 10 bytes.
 //
 // An error is [ErrKeyType], [ErrValueType] or an error of [ringcache.Cache.SetWithTTL], such as
 // [ringcache.ErrTooLarge]. After an error of the cache the key is absent.
