@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -20,10 +21,15 @@ func newQuery(r *http.Request, key string) *query {
 }
 
 // passes reports whether a request bypasses the cache. A shared cache does not evaluate If-Match
-// and If-Unmodified-Since.
+// and If-Unmodified-Since. Headers that Connection names are removed by a reverse proxy, which
+// would then make a response that does not depend on them.
 func passes(r *http.Request) bool {
 	return r.ContentLength != 0 || hasAny(r.Header, "Upgrade", "If-Match", "If-Unmodified-Since") ||
-		directivesOf(r.Header).hasAny("no-store")
+		directivesOf(r.Header).hasAny("no-store") ||
+		slices.ContainsFunc(list(r.Header.Values("Connection")), func(name string) bool {
+			name = http.CanonicalHeaderKey(name)
+			return r.Header[name] != nil && !slices.Contains(ofConnection, name)
+		})
 }
 
 // found is an entry with its present age.
