@@ -3,7 +3,6 @@ package ringmiddleware
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -211,10 +210,7 @@ func DefaultKey(r *http.Request) string {
 	}
 	uri := r.URL.RequestURI()
 	key := scheme + lower(r.Host) + uri
-	sent := r.RequestURI
-	if u, err := url.ParseRequestURI(sent); err == nil && u.Host != "" { // sent as to a proxy
-		sent = u.RequestURI()
-	}
+	sent := originForm(r)
 	if sent != uri && strings.HasPrefix(sent, "/") {
 		key += "\n" + sent
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 )
@@ -120,4 +121,23 @@ func (q *query) inBackground(ctx context.Context) *query {
 	r := q.inFull(ctx, nil)
 	r.Body = http.NoBody
 	return &query{r: r, key: q.key, from: q.from}
+}
+
+// originForm returns the URL that the client sent without scheme and host, which it may send as if
+// to a proxy.
+func originForm(r *http.Request) string {
+	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Host != "" {
+		return u.RequestURI()
+	}
+	return r.RequestURI
+}
+
+// withoutHost returns a request with the URL that the key has. The handler might use the rest of it,
+// which is not in the key: scheme and user.
+func withoutHost(r *http.Request) *http.Request {
+	r = r.WithContext(r.Context()) // a copy
+	r.URL = &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, ForceQuery: r.URL.ForceQuery,
+		RawQuery: r.URL.RawQuery}
+	r.RequestURI = originForm(r)
+	return r
 }

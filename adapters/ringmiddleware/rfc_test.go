@@ -160,6 +160,24 @@ func TestRFC_Vary(t *testing.T) {
 	}
 }
 
+// A handler may show its URL, which can be sent as if to a proxy.
+func TestRFC_URLWithHost(t *testing.T) {
+	for _, control := range []string{fresh, "Cache-Control: private"} {
+		_, m := newMiddleware(t, Options{})
+		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			says(req.RequestURI+" "+req.URL.String()+" "+req.Host, control)(w, req)
+		}))
+		for range 2 {
+			for _, start := range []string{"ftp://a:b@example.com", "https://example.com", ""} {
+				w, r := httptest.NewRecorder(), httptest.NewRequest("GET", start+"/a/%62?c", nil)
+				r.TLS = nil
+				http.StripPrefix("/a", h).ServeHTTP(w, r)
+				require.Equal(t, "/a/%62?c /%62?c example.com", w.Body.String())
+			}
+		}
+	}
+}
+
 // Most handlers read only the first line of a header.
 func TestRFC_VaryByLines(t *testing.T) {
 	r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
