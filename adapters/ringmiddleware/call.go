@@ -73,9 +73,7 @@ func (c *call) run(w http.ResponseWriter) {
 		own.r = r.Clone(ctx)
 		c.q = &own
 	}
-	if r.URL.Host != "" {
-		r = withoutHost(r)
-	}
+	r = asInKey(r)
 	rec := &recorder{
 		ResponseWriter: w, m: c.h.m, q: c.q, ctx: ctx, begun: time.Now(), old: c.old, why: c.why,
 		end: c.end, header: make(http.Header),

@@ -132,12 +132,16 @@ func originForm(r *http.Request) string {
 	return r.RequestURI
 }
 
-// withoutHost returns a request with the URL that the key has. The handler might use the rest of it,
-// which is not in the key: scheme and user.
-func withoutHost(r *http.Request) *http.Request {
+// asInKey returns a request with the URL as [DefaultKey] has it. A handler might show the rest, which
+// other requests with the key do not have: scheme, user, and capital letters in the host.
+func asInKey(r *http.Request) *http.Request {
+	host := lower(r.Host)
+	if r.URL.Host == "" && r.Host == host {
+		return r
+	}
 	r = r.WithContext(r.Context()) // a copy
 	r.URL = &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, ForceQuery: r.URL.ForceQuery,
 		RawQuery: r.URL.RawQuery}
-	r.RequestURI = originForm(r)
+	r.RequestURI, r.Host = originForm(r), host
 	return r
 }

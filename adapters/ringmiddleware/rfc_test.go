@@ -160,7 +160,7 @@ func TestRFC_Vary(t *testing.T) {
 	}
 }
 
-// A handler may show its URL, which can be sent as if to a proxy.
+// A handler may show its URL, which can be sent as if to a proxy, and in capital letters.
 func TestRFC_URLWithHost(t *testing.T) {
 	for _, control := range []string{fresh, "Cache-Control: private"} {
 		_, m := newMiddleware(t, Options{})
@@ -168,7 +168,7 @@ func TestRFC_URLWithHost(t *testing.T) {
 			says(req.RequestURI+" "+req.URL.String()+" "+req.Host, control)(w, req)
 		}))
 		for range 2 {
-			for _, start := range []string{"ftp://a:b@example.com", "https://example.com", ""} {
+			for _, start := range []string{"ftp://a:b@example.com", "https://EXAMPLE.com", ""} {
 				w, r := httptest.NewRecorder(), httptest.NewRequest("GET", start+"/a/%62?c", nil)
 				r.TLS = nil
 				http.StripPrefix("/a", h).ServeHTTP(w, r)
