@@ -61,7 +61,7 @@ func (c *call) run(w http.ResponseWriter) {
 	defer func() {
 		if panics {
 			c.failed()
-			c.endUnshared(http.StatusInternalServerError)
+			c.end(&outcome{failure: http.StatusInternalServerError})
 		}
 		c.end(nil) // unless it was ended before
 	}()
@@ -73,9 +73,10 @@ func (c *call) run(w http.ResponseWriter) {
 		own.r = r.Clone(ctx)
 		c.q = &own
 	}
+	r = asInKey(r)
 	rec := &recorder{
-		ResponseWriter: w, m: c.h.m, q: c.q, begun: time.Now(), old: c.old, why: c.why,
-		unshared: c.endUnshared, header: make(http.Header),
+		ResponseWriter: w, m: c.h.m, q: c.q, ctx: ctx, begun: time.Now(), old: c.old, why: c.why,
+		end: c.end, header: make(http.Header),
 	}
 	rec.broken = c.h.ask(rec, r)
 	panics = false
@@ -84,7 +85,7 @@ func (c *call) run(w http.ResponseWriter) {
 	}
 	// A background call is canceled, too, when the rest of the response is not needed.
 	done := ctx.Err() == nil || c.background && ctx.Err() != context.DeadlineExceeded
-	f, keep := rec.finish(ctx)
+	f, keep := rec.finish()
 	m, q := c.h.m, c.q
 	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(rec.code)
 	if !keep {
@@ -138,16 +139,6 @@ func (c *call) failed() {
 // pauseAfter begins a pause after a failure.
 func (c *call) pauseAfter() {
 	c.h.m.pauses.begin(c.key, min(c.pause, c.h.m.options.RevalidateTimeout))
-}
-
-// endUnshared ends the call for the waiting requests, which do not get its response. If the handler
-// has failed, they do not call it again, but get an error of their own.
-func (c *call) endUnshared(failure int) {
-	if failure != 0 {
-		c.end(&outcome{failure: failure})
-	} else {
-		c.end(nil)
-	}
 }
 
 // end gives the result of the call to the waiting requests. Only the first call has an effect.

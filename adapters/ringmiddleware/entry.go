@@ -44,18 +44,21 @@ type validator byte
 
 const (
 	noValidator validator = iota
-	modified              // Last-Modified
+	modified              // a strong Last-Modified
 	tagged                // ETag, and Last-Modified if there is one
 )
 
-// validatorOf returns the validator of a response from the handler.
-func validatorOf(code int, h http.Header) validator {
+// validatorOf returns the validator of a response that the handler made at that time. Last-Modified
+// in the same second is none, because the response may have changed since then, in that second (RFC
+// 9110, section 8.8.2.2).
+func validatorOf(code int, h http.Header, made time.Time) validator {
+	changed, ok := date(h, "Last-Modified")
 	switch {
 	case code != http.StatusOK:
 		return noValidator
 	case h.Get("Etag") != "":
 		return tagged
-	case h.Get("Last-Modified") != "":
+	case ok && made.Sub(changed) >= time.Second:
 		return modified
 	}
 	return noValidator

@@ -6,11 +6,41 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/adapters/ringmiddleware"
 )
+
+// One response for all orders of the parameters of a query.
+func ExampleOptions() {
+	key := func(r *http.Request) string {
+		query, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			return "" // bypasses the cache
+		}
+		u := *r.URL
+		u.RawQuery = query.Encode() // sorts them by name
+		return ringmiddleware.DefaultKey(&http.Request{Host: r.Host, URL: &u, TLS: r.TLS})
+	}
+	cache := ringcache.New(256 << 20)
+	defer cache.Close()
+	pages, err := ringmiddleware.New(cache, ringmiddleware.Options{Key: key})
+	if err != nil {
+		log.Fatal(err)
+	}
+	calls := 0
+	h := pages.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		w.Header().Set("Cache-Control", "max-age=60")
+	}))
+	for _, path := range []string{"/items?page=1&sort=name", "/items?sort=name&page=1"} {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+	}
+	fmt.Println(calls)
+	// Output: 1
+}
 
 func Example() {
 	prices := map[string]int{"/apple": 3}

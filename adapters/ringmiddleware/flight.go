@@ -32,7 +32,8 @@ type flight struct {
 	abandoned  bool // another flight has replaced it
 }
 
-// outcome is the result of a flight.
+// outcome is the result of a flight. If the handler has failed, waiting requests do not call it
+// again, but get an error of their own.
 type outcome struct {
 	response *found        // nil: look in the cache again
 	r        *http.Request // the request that response answers

@@ -62,8 +62,8 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, key string) {
 	c := &changer{ResponseWriter: w, invalidate: func() { h.m.Invalidate(key) }}
 	defer func() {
 		// Again, because the handler may have changed something after it had begun to respond. If
-		// it has panicked, this is unknown.
-		if c.code < 400 {
+		// it has panicked, or its request was canceled, this is unknown.
+		if c.code < 400 || r.Context().Err() != nil {
 			c.invalidate()
 		}
 	}()

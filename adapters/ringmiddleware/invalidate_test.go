@@ -1,6 +1,7 @@
 package ringmiddleware
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -129,6 +130,32 @@ func TestInvalidate_AfterAPanic(t *testing.T) {
 	r.busy.Wait()
 	r.get("/")
 	r.wantAsked(3)
+}
+
+// The server behind a reverse proxy may have made the change whose client has gone.
+func TestInvalidate_ClientLeaves(t *testing.T) {
+	_, m := newMiddleware(t, Options{})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet {
+			says("text", fresh)(w, req)
+			return
+		}
+		if req.URL.RawQuery != "fails" {
+			leave()
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	for query, left := range map[string]bool{"?fails": true, "": false} {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/"+query, nil))
+		post := httptest.NewRequest("POST", "/"+query, nil)
+		if !left {
+			post = post.WithContext(ctx)
+		}
+		h.ServeHTTP(httptest.NewRecorder(), post)
+		require.Equal(t, left, m.store.index("http://example.com/"+query) != nil)
+	}
 }
 
 // A generation that was deleted while makeIndex worked does not come back.

@@ -72,7 +72,9 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 			return e, false, false
 		}
 	}
-	e = entry{code: code, lifetime: lifetime, age: ageOf(h, took), validator: validatorOf(code, h)}
+	e = entry{code: code, lifetime: lifetime, age: ageOf(h, took)}
+	// Its data may be as old as the call.
+	e.validator = validatorOf(code, h, dateOf(h).Add(-took))
 	always := d.hasAny("no-cache") // the handler is asked for each request
 	if always && e.validator == noValidator {
 		return e, false, false
@@ -112,11 +114,15 @@ func lifetimeOf(h http.Header, d directives, target bool) (t time.Duration, said
 	if !ok { // such as 0
 		return 0, true
 	}
-	made, ok := date(h, "Date")
-	if !ok {
-		made = time.Now()
+	return min(max(0, expires.Sub(dateOf(h))), maxTime).Truncate(time.Millisecond), true
+}
+
+// dateOf returns the time in Date, or the present one, which the server adds.
+func dateOf(h http.Header) time.Time {
+	if made, ok := date(h, "Date"); ok {
+		return made
 	}
-	return min(max(0, expires.Sub(made)), maxTime).Truncate(time.Millisecond), true
+	return time.Now()
 }
 
 // ageOf returns the age of a response when it arrives. It includes the time in other caches (Age,

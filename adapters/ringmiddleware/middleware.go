@@ -3,7 +3,6 @@ package ringmiddleware
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -157,7 +156,8 @@ func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key
 func (m *Middleware) InvalidateTag(tag string) bool { return m.store.purge("t" + tag) }
 
 // InvalidatePrefix removes all responses whose key begins with a prefix, in the way of
-// [Middleware.InvalidateTag]. It compares whole segments of the path: "https://host/items" covers
+// [Middleware.InvalidateTag]. With [DefaultKey], the scheme is that of the connection, and the host
+// in lower case. It compares whole segments of the path: "https://host/items" covers
 // "https://host/items", "https://host/items?page=1" and "https://host/items/7", but not
 // "https://host/items2". A slash at its end and a query are ignored, and so are the segments after
 // the seventh: it then removes more.
@@ -195,10 +195,11 @@ func (m *Middleware) Stats() Stats {
 }
 
 // DefaultKey returns the scheme, host, path and query of a request, such as
-// "https://example.com/a?b=c". The scheme is that of the connection. If an outer
-// handler such as [http.StripPrefix] has changed the URL, a newline and the URL that the client
-// sent follow. The key is empty if the host contains a slash or a similar character, which HTTP/2
-// permits, because it could then equal the key of another URL.
+// "https://example.com/a?b=c". The scheme is that of the connection, so it is http behind a proxy
+// that ends TLS. The host is in lower case. If an outer handler such as [http.StripPrefix] has
+// changed the URL, a newline and the URL that the client sent follow. The key is empty if the host
+// contains a slash or a similar character, which HTTP/2 permits, because it could then equal the
+// key of another URL.
 func DefaultKey(r *http.Request) string {
 	if strings.ContainsAny(r.Host, "/\\?# ") {
 		return ""
@@ -209,10 +210,7 @@ func DefaultKey(r *http.Request) string {
 	}
 	uri := r.URL.RequestURI()
 	key := scheme + lower(r.Host) + uri
-	sent := r.RequestURI
-	if u, err := url.ParseRequestURI(sent); err == nil && u.Host != "" { // sent as to a proxy
-		sent = u.RequestURI()
-	}
+	sent := originForm(r)
 	if sent != uri && strings.HasPrefix(sent, "/") {
 		key += "\n" + sent
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 )
 
@@ -20,10 +22,15 @@ func newQuery(r *http.Request, key string) *query {
 }
 
 // passes reports whether a request bypasses the cache. A shared cache does not evaluate If-Match
-// and If-Unmodified-Since.
+// and If-Unmodified-Since. Headers that Connection names are removed by a reverse proxy, which
+// would then make a response that does not depend on them.
 func passes(r *http.Request) bool {
 	return r.ContentLength != 0 || hasAny(r.Header, "Upgrade", "If-Match", "If-Unmodified-Since") ||
-		directivesOf(r.Header).hasAny("no-store")
+		directivesOf(r.Header).hasAny("no-store") ||
+		slices.ContainsFunc(list(r.Header.Values("Connection")), func(name string) bool {
+			name = http.CanonicalHeaderKey(name)
+			return r.Header[name] != nil && !slices.Contains(ofConnection, name)
+		})
 }
 
 // found is an entry with its present age.
@@ -114,4 +121,27 @@ func (q *query) inBackground(ctx context.Context) *query {
 	r := q.inFull(ctx, nil)
 	r.Body = http.NoBody
 	return &query{r: r, key: q.key, from: q.from}
+}
+
+// originForm returns the URL that the client sent without scheme and host, which it may send as if
+// to a proxy.
+func originForm(r *http.Request) string {
+	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Host != "" {
+		return u.RequestURI()
+	}
+	return r.RequestURI
+}
+
+// asInKey returns a request with the URL as [DefaultKey] has it. A handler might show the rest, which
+// other requests with the key do not have: scheme, user, and capital letters in the host.
+func asInKey(r *http.Request) *http.Request {
+	host := lower(r.Host)
+	if r.URL.Host == "" && r.Host == host {
+		return r
+	}
+	r = r.WithContext(r.Context()) // a copy
+	r.URL = &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, ForceQuery: r.URL.ForceQuery,
+		RawQuery: r.URL.RawQuery}
+	r.RequestURI, r.Host = originForm(r), host
+	return r
 }

@@ -22,13 +22,15 @@ type recorder struct {
 	http.ResponseWriter // of the client
 	m                   *Middleware
 	q                   *query
+	ctx                 context.Context // of the call: ends when nobody wants the response any more
 	begun               time.Time
 	old                 *found // that the handler may say is unchanged, or nil
 	why                 string // reason for the call, in the terms of Cache-Status
 
-	// unshared is called as soon as it is known that waiting requests must not get the response,
-	// with its status code if the handler has failed, else 0. It may be called more than once.
-	unshared func(failure int)
+	// end is called as soon as it is known what waiting requests get instead of the response. Only
+	// the first call has an effect.
+	end  func(*outcome)
+	late *time.Timer // calls end if the rest of a response that passes takes too long, or nil
 
 	header http.Header // of the handler, which may still modify it
 	sent   http.Header // its copy from when the response began
@@ -90,7 +92,7 @@ func (rec *recorder) WriteHeader(code int) {
 		rec.state, rec.entry, rec.kept = held, e, said
 		rec.body = make([]byte, 0, max(0, length))
 	case rec.old != nil && rec.old.mayReplaceError() && slices.Contains(failures, code):
-		rec.unshared(code)
+		rec.end(&outcome{failure: code})
 		rec.state, rec.failed = dropped, true
 	default:
 		rec.pass()
@@ -109,10 +111,13 @@ func (rec *recorder) inform(code int) {
 
 // pass sends the part of the response that is there to the client, and the rest as it is written.
 func (rec *recorder) pass() {
-	if rec.code >= 500 {
-		rec.unshared(rec.code)
-	} else {
-		rec.unshared(0)
+	switch {
+	case rec.code >= 500:
+		rec.end(&outcome{failure: rec.code})
+	case rec.kept:
+		rec.late = time.AfterFunc(flushWait, func() { rec.end(&outcome{}) })
+	default:
+		rec.end(nil)
 	}
 	rec.state = passing
 	header := rec.ResponseWriter.Header()
@@ -127,10 +132,8 @@ func (rec *recorder) pass() {
 		return
 	}
 	rec.ResponseWriter.WriteHeader(rec.code)
-	if len(rec.body) > 0 {
-		if _, err := rec.ResponseWriter.Write(rec.body); err != nil {
-			rec.kept = false
-		}
+	if len(rec.body) > 0 { // a client that has gone is noticed later
+		_, _ = rec.ResponseWriter.Write(rec.body)
 	}
 	if !rec.kept {
 		rec.body = nil
@@ -138,12 +141,18 @@ func (rec *recorder) pass() {
 }
 
 // drop discards the copy, so that the response is not stored.
-func (rec *recorder) drop() { rec.kept, rec.body = false, nil }
+func (rec *recorder) drop() {
+	rec.kept, rec.body = false, nil
+	rec.end(nil)
+}
 
 // Write buffers or passes on a part of the body.
 func (rec *recorder) Write(p []byte) (int, error) {
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
+	}
+	if rec.code == http.StatusNoContent {
+		return 0, http.ErrBodyNotAllowed
 	}
 	if rec.state == held && len(p) > rec.m.options.MaxBody-len(rec.body) {
 		rec.kept = false
@@ -155,21 +164,21 @@ func (rec *recorder) Write(p []byte) (int, error) {
 	case dropped:
 		return len(p), nil
 	case held:
-		if rec.code == http.StatusNoContent {
-			return 0, http.ErrBodyNotAllowed
-		}
 		rec.body = append(rec.body, p...)
 		return len(p), nil
 	}
 	if rec.kept && len(p) > rec.m.options.MaxBody-len(rec.body) {
 		rec.drop()
 	}
+	if rec.kept {
+		rec.body = append(rec.body, p...)
+	}
 	n, err := rec.ResponseWriter.Write(p)
 	switch {
+	case err != nil && rec.kept && rec.ctx.Err() == nil:
+		return len(p), nil // others may still want the response
 	case err != nil:
 		rec.drop() // the handler may omit the rest
-	case rec.kept:
-		rec.body = append(rec.body, p...)
 	}
 	return n, err
 }
@@ -188,13 +197,18 @@ func (rec *recorder) ReadFrom(src io.Reader) (int64, error) {
 // Flush is like FlushError, but ignores errors.
 func (rec *recorder) Flush() { _ = rec.FlushError() }
 
-// FlushError makes the response pass. Other requests do not wait for it any longer, because it may
-// take long. It is stored at its end only if the handler itself has set a lifetime.
+// flushWait is how long requests wait for the rest of a flushed response that may be stored. A
+// reverse proxy flushes most pages, but the client of the first request may be slow.
+const flushWait = time.Second
+
+// FlushError makes the response pass, if there is a client. It is stored at its end only if the
+// handler itself has set a lifetime; otherwise no other request waits for it any longer.
 func (rec *recorder) FlushError() error {
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
-	if rec.state == held {
+	_, nobody := rec.ResponseWriter.(*nowhere)
+	if rec.state == held && !(nobody && rec.kept) {
 		rec.pass()
 	}
 	if rec.state != passing {
@@ -207,7 +221,6 @@ func (rec *recorder) FlushError() error {
 func (rec *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(rec.ResponseWriter).Hijack()
 	if err == nil {
-		rec.unshared(0)
 		rec.state, rec.code = hijacked, http.StatusSwitchingProtocols
 		rec.drop()
 	}
@@ -217,16 +230,19 @@ func (rec *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // finish must be called when the handler has returned. It returns a response that is to be sent
 // unless it has passed, and whether it is to be stored. A held response that is not to be stored is
 // sent to the client.
-func (rec *recorder) finish(ctx context.Context) (f *found, keep bool) {
+func (rec *recorder) finish() (f *found, keep bool) {
+	if rec.late != nil {
+		rec.late.Stop()
+	}
 	if rec.code == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
 	if rec.broken {
-		rec.unshared(http.StatusInternalServerError)
+		rec.end(&outcome{failure: http.StatusInternalServerError})
 	}
 	trailers := rec.trailers()
 	// A handler whose request was canceled may have omitted the rest.
-	whole := !rec.broken && ctx.Err() == nil && len(trailers) == 0 && rec.complete()
+	whole := !rec.broken && rec.ctx.Err() == nil && len(trailers) == 0 && rec.complete()
 	switch {
 	case rec.unchanged:
 		return rec.renewed()
@@ -236,6 +252,7 @@ func (rec *recorder) finish(ctx context.Context) (f *found, keep bool) {
 	case rec.state == held && whole, rec.state == passing && rec.kept && whole:
 		return rec.found(), true
 	case rec.state == held:
+		rec.kept = false
 		rec.pass()
 	}
 	if rec.state == passing {

@@ -163,6 +163,40 @@ func TestRevalidate_Age(t *testing.T) {
 	}
 }
 
+// A response may change twice in the second that Last-Modified states.
+func TestRevalidate_ModifiedInTheSameSecond(t *testing.T) {
+	for _, c := range []struct {
+		takes, ago time.Duration // of the call; from the modification to the call
+		dated      bool
+		asked      string // what the second call is asked
+	}{
+		{0, 0, false, ""}, {0, 0, true, ""}, {0, 900 * time.Millisecond, true, ""},
+		{2 * time.Second, 0, true, ""}, {2 * time.Second, 0, false, ""},
+		{0, 2 * time.Second, true, "If-Modified-Since"}, {0, 2 * time.Second, false, "If-Modified-Since"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := ""
+			at := time.Now().UTC().Format(http.TimeFormat)
+			time.Sleep(c.ago)
+			r := newTimedRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+				if req.Header.Get("If-Modified-Since") != "" {
+					asked = "If-Modified-Since"
+				}
+				time.Sleep(c.takes)
+				if c.dated {
+					w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+				}
+				says("page", "Cache-Control: max-age=10", "Last-Modified: "+at)(w, req)
+			})
+			r.get("/")
+			time.Sleep(time.Minute)
+			r.get("/")
+			r.wantAsked(2)
+			require.Equal(t, c.asked, asked, "%+v", c)
+		})
+	}
+}
+
 // A 304 may say that fewer clients may share the response.
 func TestRevalidate_ForFewerClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

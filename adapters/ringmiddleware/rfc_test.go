@@ -3,6 +3,9 @@ package ringmiddleware
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -155,6 +158,60 @@ func TestRFC_Vary(t *testing.T) {
 		r.get("/", "Accept-Language: "+lang)
 		r.wantAsked(int64(6 + i))
 	}
+}
+
+// A handler may show its URL, which can be sent as if to a proxy, and in capital letters.
+func TestRFC_URLWithHost(t *testing.T) {
+	for _, control := range []string{fresh, "Cache-Control: private"} {
+		_, m := newMiddleware(t, Options{})
+		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			says(req.RequestURI+" "+req.URL.String()+" "+req.Host, control)(w, req)
+		}))
+		for range 2 {
+			for _, start := range []string{"ftp://a:b@example.com", "https://EXAMPLE.com", ""} {
+				w, r := httptest.NewRecorder(), httptest.NewRequest("GET", start+"/a/%62?c", nil)
+				r.TLS = nil
+				http.StripPrefix("/a", h).ServeHTTP(w, r)
+				require.Equal(t, "/a/%62?c /%62?c example.com", w.Body.String())
+			}
+		}
+	}
+}
+
+// Most handlers read only the first line of a header.
+func TestRFC_VaryByLines(t *testing.T) {
+	r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+		says(req.Header.Get("X-A"), fresh, "Vary: X-A")(w, req)
+	})
+	for range 2 {
+		require.Equal(t, "1", r.get("/", "X-A: 1", "X-A: 2").body)
+		require.Equal(t, "1, 2", r.get("/", "X-A: 1, 2").body)
+		require.Equal(t, "2", r.get("/", "X-A: 2", "X-A: 1").body)
+	}
+	r.wantAsked(3)
+}
+
+// A reverse proxy removes headers that Connection names, so the response does not depend on them.
+func TestRFC_HeadersOfTheConnection(t *testing.T) {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body := req.Header.Get("Accept-Language") + req.Header.Get("Cookie")
+		says("in "+body, fresh, "Vary: Accept-Language, Cookie")(w, req)
+	}))
+	defer origin.Close()
+	to, err := url.Parse(origin.URL)
+	require.NoError(t, err)
+	r := newRig(t, Options{}, httputil.NewSingleHostReverseProxy(to).ServeHTTP)
+	for _, header := range []string{"Accept-Language: de", "Cookie: de"} {
+		for _, named := range []string{"accept-language, cookie", "close, Cookie,Accept-Language"} {
+			require.Equal(t, "in ", r.get("/", header, "Connection: "+named).body)
+			require.Equal(t, "in de", r.get("/", header).body)
+		}
+	}
+	r.wantAsked(6)
+	for _, named := range []string{"keep-alive", "TE", "X-Absent"} {
+		require.Equal(t, "in de", r.get("/", "Cookie: de", "TE: trailers", "Connection: "+named).body)
+	}
+	r.wantAsked(6)
 }
 
 // A response that depends on another header than those before does not hide nor show them.

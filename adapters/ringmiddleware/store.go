@@ -70,12 +70,13 @@ func (s store) entryKey(x *index, r *http.Request) []byte {
 	return append(k, digest[:]...)
 }
 
-// selecting returns the value of a header that responses depend on.
+// selecting returns the lines of a header that responses depend on, which have no line breaks. They
+// are not combined to one: most handlers read only the first.
 func selecting(r *http.Request, name string) string {
 	if name == "Host" { // net/http removes it from the header
 		return r.Host
 	}
-	return strings.Join(r.Header.Values(name), ", ")
+	return strings.Join(r.Header.Values(name), "\n")
 }
 
 // index returns the index of a key, or nil if there is none.

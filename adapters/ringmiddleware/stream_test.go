@@ -125,8 +125,8 @@ type counting struct {
 
 func (c *counting) Write(p []byte) (int, error) { c.n += len(p); return len(p), nil }
 
-// What the handler flushes comes at once, and nobody else waits for such a response. If it says
-// how long it is good for, it is kept at its end; Options.TTL is not for it.
+// What the handler flushes comes at once, and others do not wait for its end, or not for long. If it
+// says how long it is good for, it is kept; Options.TTL is not for it.
 func TestStream_Flush(t *testing.T) {
 	for _, said := range []bool{true, false} {
 		received := make(chan bool)
@@ -186,18 +186,30 @@ func TestStream_BrokenOffIsNotKept(t *testing.T) {
 	r.wantAsked(2)
 }
 
-func TestStream_UnsentIsNotKept(t *testing.T) {
-	for _, first := range []bool{true, false} { // whether it goes before the first byte
+// A client that has gone is no reason to stop as long as somebody else wants the response.
+func TestStream_Unsent(t *testing.T) {
+	for _, wanted := range []bool{true, false} {
 		cache, m := newMiddleware(t, Options{})
-		client := &recording{gone: first}
+		ctx, leave := context.WithCancel(t.Context())
+		client := &recording{}
 		m.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			says("a", fresh)(w, req)
 			_ = http.NewResponseController(w).Flush()
-			client.gone = true
-			_, err := fmt.Fprint(w, "b")
-			require.ErrorIs(t, err, errGone)
-		})).ServeHTTP(client, newRequest("/"))
-		require.Equal(t, 2, cache.Len(), "index and clock alone")
+			if client.gone = true; !wanted {
+				leave()
+				<-req.Context().Done()
+			}
+			n, err := fmt.Fprint(w, "b")
+			if wanted {
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+			} else {
+				require.ErrorIs(t, err, errGone)
+			}
+		})).ServeHTTP(client, newRequest("/").WithContext(ctx))
+		leave()
+		require.Equal(t, map[bool]int{true: 4, false: 2}[wanted], cache.Len(),
+			"index and clock, path and entry")
 	}
 }
 
