@@ -10,8 +10,8 @@ import (
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
-// A snapshot that is read into a full cache takes no more than the bound, though rings have borrowed
-// the chunks of their heads. Of 900 seeds the first one took more.
+// A snapshot that is read into a full cache takes no more than the bound, though rings have
+// borrowed the chunks of their heads. Of 900 seeds the first one took more.
 func TestBound_HoldsWhileASnapshotIsRead(t *testing.T) {
 	for _, seed := range []uint64{346, 347} {
 		rnd := ringtest.NewRand(seed)
