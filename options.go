@@ -378,7 +378,7 @@ func isSecret(s [2]uint64) bool {
 func (g *geometry) newShared() *store.Shared {
 	born := g.born
 	if born.IsZero() {
-		born = time.Now()
+		born = clock.Born(time.Now())
 	}
 	c := store.Config{
 		Seed:     g.seed,

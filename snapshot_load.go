@@ -86,11 +86,7 @@ type generations map[uint64]uint64
 func (c *engine) termsOf(h *snapshot.Header) terms {
 	age := c.shared.Age() // first, so that the other age is too great rather than too small
 	then, ok := c.moment().Resume(markOf(h).Age, markOf(h).At)
-	shift := (age - then) / clock.Tick
-	if age-then < shift*clock.Tick {
-		shift-- // rounded down: entries expire early rather than late
-	}
-	return terms{timed: ok, shift: int64(shift), names: generations{}}
+	return terms{timed: ok, shift: clock.TicksIn(age - then), names: generations{}}
 }
 
 // markOf returns what the header of a snapshot says of the saved cache's clock.

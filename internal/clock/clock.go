@@ -43,6 +43,21 @@ func New(start time.Time, t Times, fake func() time.Duration) Clock {
 		sleep: sleepSince()}
 }
 
+// Born returns when a clock begins that is made now: up to a tick earlier, by the wall clock, so
+// that the ticks of all new clocks begin at the same moments, and a deadline can be moved from one
+// to another without a loss.
+func Born(now time.Time) time.Time { return now.Add(-time.Duration(now.UnixNano()) % Tick) }
+
+// TicksIn returns the number of ticks that one clock is ahead of another by d, rounded down: early
+// deadlines are better than late ones.
+func TicksIn(d time.Duration) int64 {
+	d += inexact
+	return int64((d - (d%Tick+Tick)%Tick) / Tick)
+}
+
+// inexact is the difference that is ignored between clocks that are not read at the same instant.
+const inexact = time.Millisecond
+
 // Age returns how long ago the clock was made.
 func (c *Clock) Age() time.Duration {
 	if c.fake != nil {
@@ -153,14 +168,14 @@ func sleepSince() sleep {
 	}}
 }
 
-// until returns the time asleep until the clock's awake time is awake. Differences of less than a
-// millisecond are ignored: they arise because the two clocks are not read at the same instant.
+// until returns the time asleep until the clock's awake time is awake. Smaller differences than
+// inexact are ignored.
 func (s *sleep) until(awake time.Duration) time.Duration {
 	known := s.known.Load()
 	if int64(awake) >= s.next.Load() {
 		s.next.Store(int64(awake + sleepCheck))
 		slept := int64(s.source() - s.before)
-		for slept >= known+int64(time.Millisecond) && !s.known.CompareAndSwap(known, slept) {
+		for slept >= known+int64(inexact) && !s.known.CompareAndSwap(known, slept) {
 			known = s.known.Load()
 		}
 		known = s.known.Load()

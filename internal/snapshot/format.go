@@ -4,7 +4,7 @@
 // A snapshot is a header, blocks, and an end mark, which is a block too. All numbers are little
 // endian, on every platform.
 //
-//	header 136  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, 0 6 | salt 8 |
+//	header 136  "ringsnap" | mark 4 | version 4 | policy 1, flags 1, us 2, 0 4 | salt 8 |
 //	            bound 8 | entries 8 | age 8 | ttl 8 | ahead 8 | saved 8 | since boot 8 | boot 8 |
 //	            program 8 | hash secret 16 | idle 8 | checksum 8
 //	block   56  "rblk" | kind 1, quarter 1, lane 2 | id 4 | records 4 | length 8 | unpacked 8 |
@@ -13,8 +13,9 @@
 //	run     13  ring 1 | records 4 | bytes 8 | records | frequencies, 2 bits each
 //
 // A body consists of runs. Their records are plain ones as they lie in a ring (package record),
-// with deadlines in ticks of a clock whose age is in the header. A body whose length differs from
-// its unpacked length is packed: it is an S2 block, which begins with the length again.
+// with deadlines in ticks of a clock whose age is in the header. The wall clock then showed saved,
+// in milliseconds, and us microseconds more. A body whose length differs from its unpacked length
+// is packed: it is an S2 block, which begins with the length again.
 //
 // Blocks come in the order in which they were written. A record may be there more than once; of
 // two records of a key, the later one is the newer one. All records of a key are in blocks of one
@@ -111,7 +112,9 @@ func (h *Header) Append(b []byte) []byte {
 	b = append(b, headerMagic...)
 	b = binary.LittleEndian.AppendUint32(b, orderMark)
 	b = binary.LittleEndian.AppendUint32(b, Version)
-	b = append(b, h.Policy, h.HugePages, 0, 0, 0, 0, 0, 0)
+	b = append(b, h.Policy, h.HugePages)
+	b = binary.LittleEndian.AppendUint16(b, uint16(h.Saved.UnixMicro()%1000))
+	b = append(b, 0, 0, 0, 0)
 	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, uint64(h.Age), uint64(h.TTL),
 		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli()), uint64(h.SinceBoot), h.Boot,
 		h.Program, h.Secret[0], h.Secret[1], uint64(h.Idle)} {
@@ -141,11 +144,12 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 			version, Version, ErrVersion)
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
+	micros := int64(binary.LittleEndian.Uint16(b[18:]))
 	return Header{
 		Policy: b[16], HugePages: b[17],
 		Salt: word(0), MaxBytes: word(1), Entries: word(2), Age: time.Duration(word(3)),
 		TTL: time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
-		Saved: time.UnixMilli(int64(word(6))), SinceBoot: time.Duration(word(7)),
+		Saved: time.UnixMicro(int64(word(6))*1000 + micros), SinceBoot: time.Duration(word(7)),
 		Boot: word(8), Program: word(9), Secret: [2]uint64{word(10), word(11)},
 		Idle: time.Duration(word(12)),
 	}, nil

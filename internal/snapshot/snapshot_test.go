@@ -18,7 +18,7 @@ import (
 func TestHeader_RoundTrip(t *testing.T) {
 	h := Header{
 		Salt: 1, MaxBytes: 2, Entries: 3, Age: 4, TTL: 5, RefreshAhead: 6,
-		Saved: time.UnixMilli(7), SinceBoot: 10, Boot: 11, Program: 12, Idle: 13,
+		Saved: time.UnixMicro(7008), SinceBoot: 10, Boot: 11, Program: 12, Idle: 13,
 		Policy: 1, HugePages: 2, Secret: [2]uint64{8, 9},
 	}
 	b := h.Append([]byte("before"))[6:]

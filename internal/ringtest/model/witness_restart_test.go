@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -139,11 +138,9 @@ func (w *witness) reconcile(
 		case ok:
 			loaded++
 			now := *e
-			now.soon -= tickLost()
-			now.idleSoon -= tickLost()
 			w.live[k] = &now
 			delete(w.absent, k)
-		case !e.mayBeOver(w.now()+tickLost()) && len(w.on.told[k]) == 0 && len(w.absent) == 0:
+		case !e.mayBeOver(w.now()) && len(w.on.told[k]) == 0 && len(w.absent) == 0:
 			lost = fmt.Errorf("key %v of a snapshot, %v, was not loaded", k, e.Stamp)
 		}
 	}
@@ -164,13 +161,6 @@ func (w *witness) reconcile(
 			n, len(s.has), loaded, fromTold)
 	}
 	return w.gauges()
-}
-
-func tickLost() time.Duration {
-	if known.tickLost {
-		return clock.Tick
-	}
-	return 0
 }
 
 func (w *witness) longest(all map[entryKey]*entry) (n int) {

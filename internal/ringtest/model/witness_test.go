@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -68,13 +69,6 @@ func TestModel_Witness(t *testing.T) {
 		require.Greater(t, total.RestoredEntries, uint64(100), little, total)
 		require.Greater(t, total.Compression.ColdHits, uint64(10), little, total)
 	}
-}
-
-// known lists failures that are not fixed yet, and are ignored.
-var known = struct {
-	tickLost bool
-}{
-	tickLost: true, // ReadSnapshot shortens what is left of a TTL by up to a tick each time
 }
 
 // plan is the random configuration of a run.
@@ -308,7 +302,7 @@ func (w *witness) open() error {
 		g := ringtest.Default(w.bound)
 		g.Options, g.Machine, g.ByHand = o, w.machine.Machine(), true
 		g.Seed = [2]uint64{w.p.seed * 0x9e3779b97f4a7c15, ringtest.TestSeed[1]}
-		from := w.machine.RealTime
+		from := w.machine.RealTime.Truncate(clock.Tick) // as clocks of a process begin
 		g.Elapsed = func() time.Duration { return w.machine.RealTime - from }
 		w.c, err = openShape(g)
 	}

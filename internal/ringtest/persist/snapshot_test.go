@@ -231,6 +231,30 @@ func TestSnapshot_FillsASmallerCache(t *testing.T) {
 	require.Greater(t, newest[0], n*9/10)
 }
 
+// A deadline that goes from one cache to another, and back, stays where it is.
+func TestSnapshot_DeadlineStays(t *testing.T) {
+	const ways, ttl = 40, time.Hour
+	var caches [2]*ringcache.Cache
+	for i := range caches {
+		caches[i] = ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes))
+		time.Sleep(clock.Tick / 3) // else the clocks begin at the same moment
+	}
+	k, start := []byte("k"), time.Now()
+	require.NoError(t, caches[0].SetWithTTL(k, nil, ttl))
+	for i := range ways {
+		from, to := caches[i%2], caches[1-i%2]
+		b, _ := ringtest.SnapshotOf(t, from)
+		require.True(t, from.Del(k))
+		_, err := to.ReadSnapshot(bytes.NewReader(b))
+		require.NoError(t, err)
+	}
+	left, ok := caches[ways%2].TTL(k)
+	require.True(t, ok)
+	require.LessOrEqual(t, left, ttl)
+	// It can lose some if the machine has no time for the test.
+	require.Greater(t, left+time.Since(start), ttl-ways/4*clock.Tick)
+}
+
 // The rest of the time to live comes back, by the wall clock.
 func TestSnapshot_LivesGoOn(t *testing.T) {
 	var at time.Duration
