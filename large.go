@@ -55,7 +55,7 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 	defer lb.unlockFor(w)
 	// Check again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
 	// this one.
-	if c.shared.IsForgotten(&w.Write) {
+	if lb.IsForgotten(&w.Write) {
 		return 0, errForgotten
 	}
 	if !w.freed && !w.RewriteOnly {

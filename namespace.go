@@ -82,9 +82,9 @@ func (c *Cache) Namespaces() iter.Seq2[string, *Cache] {
 }
 
 // DropNamespace resets the namespace of a name and forgets it. A Cache that Namespace has returned
-// for it stays empty: its lookups miss, and its Sets return [ErrDropped]. The next call of
-// Namespace makes another one. For an unknown name it does nothing. After Close it returns
-// [ErrClosed], and a file keeps the entries; in a namespace, [ErrNamespace].
+// for it stays empty: its lookups miss, its Sets return [ErrDropped], and its Dels do not reach the
+// namespace that the next call of Namespace makes. For an unknown name it does nothing. After Close
+// it returns [ErrClosed], and a file keeps the entries; in a namespace, [ErrNamespace].
 func (c *Cache) DropNamespace(name string) error {
 	if err := c.dropNamespace(name); err != nil {
 		c.DeleteExpired() // the file may have the namespace still

@@ -50,10 +50,10 @@ type Options struct {
 	// load ([LoadFunc]); those of SetWithTTL and Touch are exact.
 	TTLJitter float64
 
-	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
-	// expires. A write restarts it, and so does a read in its second half, so an entry may expire half
-	// of the idle time after its last read. Reads are Get and its variants, Has, GetBatch, GetOrLoad,
-	// and writes that inspect the old value, but not Peek, TTL, loops and snapshots.
+	// ExpireAfterAccess is the idle time of all entries: one that is neither read nor written for that
+	// long expires. A write restarts it, and so does a read in its second half, so an entry may expire
+	// half of the idle time after its last read. Reads are Get and its variants, Has, GetBatch,
+	// GetOrLoad, and writes that inspect the old value, but not Peek, TTL, loops and snapshots.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File

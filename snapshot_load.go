@@ -284,8 +284,8 @@ func (t *restorer) restoreStep(items []item, body []byte) (n, news int, ok bool)
 	return n, news, true
 }
 
-// prepare makes the next write that of an item. It reports false if the entry has expired, if it is
-// unknown whether it has, or if its namespace was reset meanwhile.
+// prepare makes the next write that of an item. It reports false if the entry has expired, or if it
+// is unknown whether it has.
 func (t *restorer) prepare(it item, body []byte) bool {
 	w, rec, s := &t.w, body[it.at:], t.c.shared
 	hd, ok := record.Plain.ParseShort(rec) // Each has seen it, and frequencies follow
@@ -306,7 +306,7 @@ func (t *restorer) prepare(it item, body []byte) bool {
 	if same && s.Form == record.Plain && !s.Idles && w.Kind.Base() == record.Value {
 		t.rec = rec[:hd.Total()] // nearly always
 	}
-	return !s.IsForgotten(&w.Write)
+	return true
 }
 
 // setTimes gives the write and its record the deadlines of the record, by the clock of this cache.

@@ -119,7 +119,7 @@ func (t *Typed[K, V]) Reset() {
 	c := t.cache
 	c.each(func(b *bucket) { b.look(func(*store.Store) { b.calls.InvalidateAll() }) })
 	start := len(c.start(nil))
-	c.walk(func(raw []byte) bool { // with negative entries
+	c.walk(func(raw []byte) bool { // with negative entries and stale values
 		if _, ok := t.keyIn(raw[start:]); ok {
 			var w write
 			w.Key, w.Hash, w.Kind = raw, c.shared.HashOf(raw, c.kind()), c.kind()

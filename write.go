@@ -180,7 +180,7 @@ func (c *engine) beginLocked(b *bucket, w *write) error {
 	if b.Closed {
 		return ErrClosed
 	}
-	if w.Kind&record.Spaced != 0 && !w.del && b.Shared.IsForgotten(&w.Write) {
+	if w.Kind&record.Spaced != 0 && !w.del && b.IsForgotten(&w.Write) {
 		return errForgotten
 	}
 	if w.cond != always && !c.meetsLocked(b, w) {

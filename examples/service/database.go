@@ -125,12 +125,29 @@ func (d *database) cheapest(ctx context.Context, category int64) ([]product, err
 }
 
 // setPrice writes a price and returns the product as it is now, or errNoProduct.
-func (d *database) setPrice(ctx context.Context, id, price int64) (p product, err error) {
+func (d *database) setPrice(ctx context.Context, id, price int64) (product, error) {
+	return d.writePrice(ctx, id, price, func() {})
+}
+
+// writePrice is setPrice for a cache: it calls forget before the commit and after it, but not if
+// the write has failed before.
+func (d *database) writePrice(
+	ctx context.Context, id, price int64, forget func(),
+) (p product, err error) {
 	d.queries.Add(1)
-	row := d.QueryRowContext(ctx, "UPDATE products SET price = ?, version = version + 1 "+
-		"WHERE id = ? RETURNING "+columns, price, id)
-	if err = row.Scan(p.fields()...); errors.Is(err, sql.ErrNoRows) {
-		return p, errNoProduct
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return p, err
 	}
-	return p, err
+	defer tx.Rollback() // nothing, after Commit
+	row := tx.QueryRowContext(ctx, "UPDATE products SET price = ?, version = version + 1 "+
+		"WHERE id = ? RETURNING "+columns, price, id)
+	if err := row.Scan(p.fields()...); errors.Is(err, sql.ErrNoRows) {
+		return p, errNoProduct
+	} else if err != nil {
+		return p, err
+	}
+	forget()
+	defer forget()
+	return p, tx.Commit()
 }

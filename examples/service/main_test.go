@@ -166,19 +166,30 @@ func TestAPI_AWriteIsSeen(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// Of a write that has failed nobody knows whether it was made: what is cached is not believed.
-func TestShop_AFailedWriteForgetsToo(t *testing.T) {
+// Of a commit that has failed nobody knows whether it was made: what is cached is not believed. A
+// write that failed before was not made.
+func TestShop_AFailedWrite(t *testing.T) {
 	s := mustStart(t, testConfig(t))
 	get(t, s.url+"/products/7")
 	get(t, s.url+"/categories/7")
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := s.shop.setPrice(ctx, 7, 1)
+	forgot := 0
+	_, err := s.db.writePrice(ctx, 7, 1, func() {
+		forgot++
+		cancel()
+	})
 	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 2, forgot)
+
 	before := s.db.queries.Load()
+	_, err = s.shop.setPrice(ctx, 7, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = s.shop.setPrice(t.Context(), -7, 1)
+	require.ErrorIs(t, err, errNoProduct)
+	before += 2
 	get(t, s.url+"/products/7")
 	get(t, s.url+"/categories/7")
-	require.Equal(t, before+2, s.db.queries.Load())
+	require.Equal(t, before, s.db.queries.Load(), "the cache was emptied")
 }
 
 // A database that is gone is not noticed for what is in the cache.

@@ -115,16 +115,14 @@ func (s *shop) loadCheapest(
 	return list, 0, err
 }
 
-// setPrice writes a price. It invalidates the cached data after the write, even if the write
-// failed, because it may have been committed nonetheless; a load that is running at that time is
-// not stored. It also invalidates before the write: if the process is killed in between, an
-// outdated product remains only if it was loaded again in that interval, and for at most liveFor.
-// No write may come after the cache was closed: its file would keep the older product.
+// setPrice writes a price. It invalidates the cached data after the commit, even if that failed,
+// because the price may have been written nonetheless; a load that is running at that time is not
+// stored. It also invalidates before the commit: if the process is killed in between, an outdated
+// product remains only if it was loaded again in that interval, and for at most liveFor. A write
+// that fails earlier, as all do while the database is down, leaves what readers still get. No write
+// may come after the cache was closed: its file would keep the older product.
 func (s *shop) setPrice(ctx context.Context, id, price int64) (product, error) {
-	s.forget(id)
-	p, err := s.db.setPrice(ctx, id, price)
-	s.forget(id)
-	return p, err
+	return s.db.writePrice(ctx, id, price, func() { s.forget(id) })
 }
 
 // forget removes the cached data that depends on a product. It is not known which lists contain the

@@ -32,7 +32,7 @@ type Usage struct {
 type Table struct {
 	InUse     atomic.Bool   // the table has or had a generation
 	Forgotten atomic.Uint64 // generations that have been forgotten
-	last      atomic.Uint64 // the one that was forgotten last
+	mu        sync.Mutex    // held while a forgotten one enters or leaves the table
 	usages    sync.Map      // *Usage by generation
 }
 
@@ -64,7 +64,7 @@ func (t *Table) enter(g uint64, name string) (u *Usage, had bool) {
 func (t *Table) Forget(g uint64) {
 	if u := t.Of(g); u != nil && !u.forgotten.Swap(true) {
 		t.Forgotten.Add(1)
-		t.Count(t.last.Swap(g), 0, 0) // not g: a Set that has just begun may still count it
+		t.CountIn(u, g, 0, 0)
 	}
 }
 
@@ -90,17 +90,32 @@ func (t *Table) IsForgotten(g uint64) bool {
 	if t.Forgotten.Load() == 0 {
 		return false
 	}
-	u := t.Of(g)
-	return u == nil || u.forgotten.Load()
+	return t.Of(g).IsForgotten()
 }
 
-// Count adds entries and bytes to the counts of a generation. A forgotten one without entries
-// leaves the table.
+// IsForgotten reports whether entries with this usage are forgotten: nil has left the table.
+func (u *Usage) IsForgotten() bool { return u == nil || u.forgotten.Load() }
+
+// Count adds entries and bytes to the counts of a generation that is in the table.
 func (t *Table) Count(g uint64, entries, bytes int) {
 	if u := t.Of(g); u != nil {
-		u.Bytes.Add(int64(bytes))
-		if u.Entries.Add(int64(entries)) == 0 && u.forgotten.Load() {
-			t.usages.Delete(g)
-		}
+		t.CountIn(u, g, entries, bytes)
+	}
+}
+
+// CountIn adds entries and bytes to the counts of generation g, whose usage is u. A forgotten one
+// is in the table only as long as it has entries: a Set that found it in use may add one later.
+func (t *Table) CountIn(u *Usage, g uint64, entries, bytes int) {
+	u.Bytes.Add(int64(bytes))
+	n := u.Entries.Add(int64(entries))
+	if !u.forgotten.Load() || entries < 0 && n != 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u.Entries.Load() == 0 {
+		t.usages.Delete(g)
+	} else {
+		t.usages.Store(g, u)
 	}
 }

@@ -66,6 +66,23 @@ func TestTable_NamesWhatHasEntries(t *testing.T) {
 	table.Count(g, -1, -1) // does nothing
 }
 
+// A Set that found its generation in use counts its entry when others have forgotten it, and it has
+// left the table: it is named again until that entry has gone.
+func TestTable_NamesWhatIsCountedLate(t *testing.T) {
+	table := new(Table)
+	g, u := table.Make("left")
+	table.Forget(g)
+	require.Nil(t, table.Of(g))
+	table.CountIn(u, g, 1, 100)
+	table.CountIn(u, g, 1, 100)
+	require.Equal(t, "left", table.Of(g).Name)
+	require.True(t, table.IsForgotten(g))
+	table.Count(g, -1, -100)
+	require.Same(t, u, table.Of(g))
+	table.Count(g, -1, -100)
+	require.Nil(t, table.Of(g))
+}
+
 // What was found in a file is in use if it is kept.
 func TestTable_KeepsWhatIsNamed(t *testing.T) {
 	table := new(Table)

@@ -67,7 +67,7 @@ func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error)
 			return nil, fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", in)
 		}
 	}
-	if spaced != b.spaced {
+	if spaced != int(b.spaced) {
 		return nil, fmt.Errorf("I7: counts %d records of namespaces, has %d", b.spaced, spaced)
 	}
 	return live, nil

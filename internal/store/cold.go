@@ -266,11 +266,11 @@ func (b *Store) Promote(was *Found, w *Write, must bool) {
 	if !b.findAgain(&f, was, w.Key, w.Hash) || b.Shared.Expired(f.Expiry) {
 		return
 	}
-	if b.isForgotten(f.Ring, f.Pos, f.Header) {
+	w.Kind, w.Last, w.Until = f.Kind&record.Spaced, b.lastOf(&f), f.Expiry
+	if b.IsForgotten(w) {
 		b.remove(&f, w.Hash, Deleted) // in main, the walk that drops such records could miss it
 		return
 	}
-	w.Kind, w.Last, w.Until = f.Kind&record.Spaced, b.lastOf(&f), f.Expiry
 	if w.Measure(b.Shared); w.Bytes > b.Longest {
 		if must {
 			b.remove(&f, w.Hash, Evicted)

@@ -15,9 +15,14 @@ import (
 
 const forgetStep = 1024 // records that a Set without room examines
 
-// IsForgotten reports whether the key of a write is of a generation that was forgotten.
-func (s *Shared) IsForgotten(w *Write) bool {
-	return w.Kind&record.Spaced != 0 && s.Generations.IsForgotten(generation.Of(w.Key))
+// IsForgotten reports whether the key of a write is of a generation that was forgotten. A Set must
+// call it first, under the same lock.
+func (b *Store) IsForgotten(w *Write) bool {
+	if w.Kind&record.Spaced == 0 {
+		return false
+	}
+	b.usage = b.Shared.Generations.Of(generation.Of(w.Key))
+	return b.usage.IsForgotten()
 }
 
 // generationAt returns the generation of the record at pos, if it has one.

@@ -218,7 +218,7 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	b.MoveHomes()
 	var f Found
 	there := b.FindOrExpire(w, &f)
-	if there && !to.Replace {
+	if there && !to.Replace || b.IsForgotten(w) {
 		return false, true
 	}
 	if there {
@@ -228,7 +228,7 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	r.Count(1, len(rec), w.Last != 0)
 	b.seen = max(b.seen, int32(len(rec)))
 	if w.Kind&record.Spaced != 0 {
-		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))
+		b.Shared.Generations.CountIn(b.usage, generation.Of(w.Key), 1, len(rec))
 		b.spaced++
 	}
 	b.noteExpiry(w.Last)

@@ -55,7 +55,7 @@ type Store struct {
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
 	growAt    int32       // load factor at which the index grows, in sixteenths
 	pageDelta int32       // pages that the index is about to get
-	spaced    int         // live records of namespaces
+	spaced    int32       // live records of namespaces
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
@@ -63,13 +63,15 @@ type Store struct {
 	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
 	seen      int32       // bytes of the longest record that there ever was
+	learnAt   int32       // it learns once inflow has these bytes: a chunk; 1 in a large bucket
 	appended  int         // bytes appended to the rings since sweep last looked
 	unswept   uint64
 	Rewrites  uint64 // values overwritten in place, except by overwritePlain
 	Plain     uint64 // values overwritten in place by overwritePlain; neither count decreases (I18)
 	reserved  reservation
 	victim    nextVictim
-	about     uint64 // hash of the write under way, whose entry stays
+	about     uint64            // hash of the write under way, whose entry stays
+	usage     *generation.Usage // of its generation, if it has one
 	unsure    unsure
 	told      int // the need that tellNeed reported last
 	toldHeld  int // the memory of a large bucket that endWrite reported last
@@ -81,8 +83,7 @@ type Store struct {
 	sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
 	NearMisses atomic.Uint64            // misses that found a ghost
 
-	inflow  Arrival // records stored since the bucket last learned
-	learnAt int     // it learns once their bytes reach this: a chunk; 1 in a large bucket
+	inflow Arrival // records stored since the bucket last learned
 	counters
 }
 
@@ -109,7 +110,7 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.stagger = int32(stagger)
 	b.Large = large
 	b.Longest = s.Longest(s.Bound(), large)
-	if b.learnAt = s.Pool.ChunkSize(); large {
+	if b.learnAt = int32(s.Pool.ChunkSize()); large {
 		b.learnAt = 1
 	}
 	b.Index.Init(s.Pool.PageSize())
@@ -270,7 +271,7 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
 	b.seen = max(b.seen, int32(w.Bytes))
 	if w.Kind&record.Spaced != 0 {
-		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
+		b.Shared.Generations.CountIn(b.usage, generation.Of(w.Key), 1, w.Bytes)
 		b.spaced++
 	}
 	if t.Expiry != 0 {
@@ -427,7 +428,7 @@ func (b *Store) Sizes() Sizes {
 		slots += int(used)
 	}
 	return Sizes{
-		Entries: live, Spaced: b.spaced,
+		Entries: live, Spaced: int(b.spaced),
 		LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
 		Ghosts:     slots - live, // a live record has one slot (I7), all others are stale
 		Cold:       b.cold.queue.Entries + b.cold.store.Entries,

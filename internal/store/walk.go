@@ -231,8 +231,7 @@ func (k *Keys) Next(b *Store, at uint64) (end uint64) {
 		r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
 		hd, ok := r.Header(pos)
 		g, spaced := b.generationAt(r, pos, hd)
-		if ok && !b.Shared.Expired(hd.Expiry) &&
-			(!spaced && k.Of == 0 || spaced && g == k.Of) {
+		if ok && (!spaced && k.Of == 0 || spaced && g == k.Of) {
 			k.Bytes, _ = r.Read(k.Bytes, pos+uint64(hd.Size), hd.KeyLen)
 			k.Ends = append(k.Ends, len(k.Bytes))
 		}

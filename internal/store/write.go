@@ -164,7 +164,7 @@ func (b *Store) isWalked(f *Found, room int) bool {
 // Shared, and Arrived returns their bytes; otherwise 0.
 func (b *Store) Arrived(n int) (news int) {
 	b.inflow.Records++
-	if b.inflow.Bytes += n; b.inflow.Bytes >= b.learnAt {
+	if b.inflow.Bytes += n; b.inflow.Bytes >= int(b.learnAt) {
 		return b.takeInflow()
 	}
 	return 0 // inlined into each Set

@@ -179,6 +179,36 @@ func TestNamespace_NoMemory(t *testing.T) {
 	require.False(t, n.Has([]byte("k")))
 }
 
+// An entry that is stored while its namespace is being reset is named to OnRemove like any other.
+func TestNamespace_OnRemoveBesideResets(t *testing.T) {
+	var all, unnamed atomic.Int64
+	g := ringtest.Roomy(0)
+	g.OnRemove = func(gone ringcache.Removal) {
+		all.Add(1)
+		if gone.Namespace != "n" {
+			unnamed.Add(1)
+		}
+	}
+	c := ringtest.MustCache(t, g)
+	n := c.Namespace("n")
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range 50_000 {
+				assert.NoError(t, n.Set([]byte{byte(w), byte(i)}, []byte("v")))
+				if i%2 == 0 {
+					n.Reset()
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	require.NotZero(t, all.Load())
+	require.Zero(t, unnamed.Load())
+}
+
 // OnRemove gets keys as they were set, with the name of the namespace, and is not called for
 // generations. It may call every method, also when entries were evicted for a generation.
 func TestNamespace_OnRemove(t *testing.T) {

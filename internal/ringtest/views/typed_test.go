@@ -317,6 +317,34 @@ func TestTyped_ResetForgetsLoads(t *testing.T) {
 	require.Equal(t, 2, loads)
 }
 
+// What has expired and is kept for GetOrLoad is removed too, in a namespace as elsewhere.
+func TestTyped_ResetRemovesStaleValues(t *testing.T) {
+	var now time.Duration
+	g := ringtest.Tiny(4, 4096, 100)
+	g.Elapsed, g.TTL, g.StaleIfError = func() time.Duration { return now }, time.Minute, time.Hour
+	whole := ringtest.MustCache(t, g)
+	errDown := errors.New("down")
+	down := func(context.Context, string) (string, time.Duration, error) { return "", 0, errDown }
+	for _, c := range []*ringcache.Cache{whole, whole.Namespace("n")} {
+		view, other := texts[string](c, "v:"), texts[string](c, "o:")
+		for _, k := range []string{"short", strings.Repeat("long", 1000)} {
+			require.NoError(t, view.Set(k, k))
+			require.NoError(t, other.Set(k, k))
+			now += 2 * time.Minute
+			v, err := view.GetOrLoad(t.Context(), k, down)
+			require.NoError(t, err)
+			require.Equal(t, k, v)
+
+			view.Reset()
+			_, err = view.GetOrLoad(t.Context(), k, down)
+			require.ErrorIs(t, err, errDown)
+			v, err = other.GetOrLoad(t.Context(), k, down)
+			require.NoError(t, err)
+			require.Equal(t, k, v)
+		}
+	}
+}
+
 // Values are decoded while nothing is locked: a codec that writes to the very same key
 // would wait for itself otherwise.
 func TestTyped_ValuesAreDecodedUnlocked(t *testing.T) {
