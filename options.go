@@ -11,9 +11,9 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/namefile"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/sidefile"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -325,9 +325,8 @@ type geometry struct {
 	seed      [2]uint64            // {0, 0}: all hashes are 0
 	mem       chunk.Memory
 	ringFile  *ringfile.Store // nil: the cache is in memory only
-	nameFile  *namefile.File
-	names     map[string]uint64 // the generations of namespaces in it
-	born      time.Time         // when the clock began; zero: now
+	names     *sidefile.File  // the generations of namespaces
+	born      time.Time       // when the clock began; zero: now
 
 	compression *cold.Compression // nil: there is no cold part
 	cold        cold.Config

@@ -381,7 +381,7 @@ func liveWithSnapshot(dir string, errno unix.Errno) outcome {
 }
 
 // liveWithNamespaces leaves its cache open, as a process that is killed does. Its first namespaces
-// are made among many that are dropped, so that their file is replaced.
+// are made among many that are dropped, so that they take the place of those in their file.
 func liveWithNamespaces(dir string, errno unix.Errno) outcome {
 	o := newOutcome()
 	c, err := ringtest.Open(ringtest.Tiny(16, 2048, 64), filepath.Join(dir, "cache"))
