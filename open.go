@@ -89,8 +89,8 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 // compress makes the cold part's compression, if there is a Compressor.
 func (g *geometry) compress() {
 	if g.Compressor != nil {
-		g.cold.By, g.cold.Buckets = g.Compressor, g.buckets
-		g.compression = cold.New(&g.cold)
+		g.cold.By, g.cold.Buckets = g.Compressor, g.config.Buckets
+		g.config.Compression = cold.New(&g.cold)
 	}
 }
 
@@ -100,10 +100,10 @@ var caches atomic.Uint64
 // newCache returns a cache of the given geometry.
 func newCache(g geometry) *Cache {
 	c := &Cache{engine: &engine{
-		buckets: make([]bucket, g.buckets),
+		buckets: make([]bucket, g.config.Buckets),
 		shared:  g.newShared(),
 		number:  caches.Add(1),
-		mask:    uint64(g.buckets - 1),
+		mask:    uint64(g.config.Buckets - 1),
 		least:   g.least,
 		machine: g.machine,
 		options: g.Options,
@@ -115,10 +115,10 @@ func newCache(g geometry) *Cache {
 		c.pauses = new(singleflight.Pauses)
 	}
 	for i := range c.buckets {
-		c.buckets[i].Init(c.shared, i, i*g.chunkSize/g.buckets, false)
+		c.buckets[i].Init(c.shared, i, i*g.chunkSize/g.config.Buckets, false)
 	}
 	for i := range c.arena.buckets {
-		c.arena.buckets[i].Init(c.shared, g.buckets+i, 0, true)
+		c.arena.buckets[i].Init(c.shared, g.config.Buckets+i, 0, true)
 	}
 	// Neither the pool nor anything that it refers to leads back to the cache. Code that uses a bucket
 	// keeps the array of buckets reachable, but not necessarily the cache. (Where a *bucket or *engine
@@ -172,10 +172,10 @@ func (c *engine) mark() ringfile.Mark {
 }
 
 // moment returns the present moment.
-func (c *engine) moment() clock.Moment { return cmp.Or(c.machine, &clock.System).Moment() }
+func (c *engine) moment() clock.Moment { return machine(c.machine).Moment() }
 
-// times returns the source of times.
-func (g *geometry) times() *clock.Machine { return cmp.Or(g.machine, &clock.System) }
+// machine returns m, or the real source of times. (New must not refer to that: 44 KB of a program.)
+func machine(m *clock.Machine) *clock.Machine { return cmp.Or(m, &clock.System) }
 
 // How a cache starts on a file that another process has left (Options.File): the rings are as they
 // were, and each bucket rebuilds its index over them (internal/store/recover.go).
@@ -189,10 +189,11 @@ func openInFile(g geometry) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
-	store, h, err := ringfile.Open(path, g.times().Moment().ID, func() ringfile.Header {
+	store, h, err := ringfile.Open(path, machine(g.machine).Moment().ID, func() ringfile.Header {
 		return ringfile.Header{
-			ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.buckets), PosBits: uint32(g.posBits),
-			MaxBytes: int64(g.MaxBytes), Seed: g.seed, Program: g.Version,
+			ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.config.Buckets),
+			PosBits: uint32(g.config.PosBits), MaxBytes: int64(g.MaxBytes),
+			Seed: g.config.Seed, Program: g.Version,
 		}
 	})
 	if err != nil {
@@ -225,7 +226,7 @@ func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, e
 	}
 	wanted := g.MaxBytes
 	g.MaxBytes = max(wanted, int(h.MaxBytes))
-	g.ringFile, g.seed = store, h.Seed
+	g.config.File, g.config.Seed = store, h.Seed
 	timed := g.resumeClock(store.Last)
 	g.mem.Rings = store.Memory()
 	g.compress()
@@ -263,16 +264,16 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 		// that has room later should not have too few.
 		if n := max(f.Room(), int64(g.MaxBytes/64), minMaxBytes); n < int64(g.MaxBytes) {
 			g.divide(int(n))
-			h.ChunkSize, h.Buckets = uint32(g.chunkSize), uint32(g.buckets)
+			h.ChunkSize, h.Buckets = uint32(g.chunkSize), uint32(g.config.Buckets)
 		}
 		return nil
 	}
-	g.chunkSize, g.buckets = int(h.ChunkSize), int(h.Buckets)
+	g.chunkSize, g.config.Buckets = int(h.ChunkSize), int(h.Buckets)
 	if n := h.Buckets; n == 0 || n > store.BucketCount || n&(n-1) != 0 ||
-		uint(h.PosBits) != g.posBits || int64(int(h.MaxBytes)) != h.MaxBytes {
+		uint(h.PosBits) != g.config.PosBits || int64(int(h.MaxBytes)) != h.MaxBytes {
 		return errGeometry
 	}
-	least, most := boundsOf(g.buckets, g.chunkSize)
+	least, most := boundsOf(g.config.Buckets, g.chunkSize)
 	if int(h.MaxBytes) < least {
 		return errGeometry
 	}
@@ -316,12 +317,12 @@ func (g *geometry) openBeside() (err error) {
 // time that has passed since is unknown: the clock then starts anew.
 func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 	start := time.Now()
-	now := g.times().Moment()
+	now := machine(g.machine).Moment()
 	age, ok := now.Resume(last.Age, last.At)
-	g.born = start.Add(-age)
-	if uptime := g.times().Uptime; uptime != nil {
+	g.config.Born = start.Add(-age)
+	if uptime := machine(g.machine).Uptime; uptime != nil {
 		start := uptime()
-		g.now = func() time.Duration { return age + uptime() - start }
+		g.config.Elapsed = func() time.Duration { return age + uptime() - start }
 	}
 	return ok
 }

@@ -37,9 +37,9 @@ type Compression struct {
 	Room    []byte  // for results of the Compressor, which may also use it in other ways
 	total   Ratio   // of all records
 
-	Longest atomic.Int64 // bytes of the longest value that is unpacked
-	Counts  Counts
-	Nanos   atomic.Uint64 // that the goroutine has spent compressing
+	Bound  *atomic.Int64 // of the cache: more bytes has no value that is unpacked
+	Counts Counts
+	Nanos  atomic.Uint64 // that the goroutine has spent compressing
 }
 
 // Compressor is the user's Compressor, without its ID.
@@ -87,22 +87,10 @@ func New(g *Config) *Compression {
 }
 
 // Recovers reports whether a value that another process has packed, in a record that passes its
-// checksum, can be unpacked. The value may be longer than a Set accepts now, but has at most most
-// bytes.
-func (s *Compression) Recovers(packed []byte, most int) bool {
-	p, err := parse(packed, int64(most))
-	if err != nil || s.foreign || s.Dicts[p.dict].Load() == nil {
-		return false
-	}
-	s.Allow(p.size)
-	return true
-}
-
-// Allow permits values of n bytes to be unpacked.
-func (s *Compression) Allow(n int) {
-	for old := s.Longest.Load(); int64(n) > old && !s.Longest.CompareAndSwap(old, int64(n)); {
-		old = s.Longest.Load()
-	}
+// checksum, can be unpacked.
+func (s *Compression) Recovers(packed []byte) bool {
+	p, err := parse(packed, s.Bound.Load())
+	return err == nil && !s.foreign && s.Dicts[p.dict].Load() != nil
 }
 
 // End ends the goroutine.
@@ -231,7 +219,7 @@ func Guarded[T any](fn func() (T, error)) (v T, err error) {
 // Unpack appends the value that b is the packed form of to dst. No dictionary is ever replaced by
 // another, so the caller needs no lock.
 func (s *Compression) Unpack(dst, b []byte) ([]byte, error) {
-	p, err := parse(b, s.Longest.Load())
+	p, err := parse(b, s.Bound.Load())
 	if err != nil {
 		return dst, err
 	}
