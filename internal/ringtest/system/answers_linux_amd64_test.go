@@ -162,6 +162,10 @@ func TestSystemCalls_EachFailsInTurn(t *testing.T) {
 					continue
 				}
 				checkOutcome(t, what, life, rule, o)
+				if call == "munmap" && (len(o.Errs) > 0 || o.Stored < plain.Stored) {
+					t.Errorf("%s: addresses that stay mapped are no lack of memory: %d of %d, %v",
+						what, o.Stored, plain.Stored, o.Errs)
+				}
 			}
 		}
 	}
