@@ -8,8 +8,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/ringcache/ringcache/internal/clock"
-	"github.com/ringcache/ringcache/internal/namefile"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/sidefile"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
@@ -45,7 +45,7 @@ type engine struct {
 	spaces struct {
 		mu     sync.Mutex
 		byName sync.Map       // string to *Cache
-		file   *namefile.File // nil without Options.File
+		file   *sidefile.File // nil without Options.File
 	}
 
 	// sizing is the state that calls of Resize share.

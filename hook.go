@@ -18,7 +18,8 @@ import (
 func hookDefault(maxBytes int) testhook.Shape {
 	g := geometryFor(Options{MaxBytes: maxBytes})
 	return testhook.Shape{
-		Buckets: g.buckets, ChunkSize: g.chunkSize, PosBits: g.posBits, Seed: g.seed, Memory: g.mem,
+		Buckets: g.config.Buckets, ChunkSize: g.chunkSize, PosBits: g.config.PosBits,
+		Seed: g.config.Seed, Memory: g.mem,
 	}
 }
 
@@ -26,9 +27,8 @@ func hookDefault(maxBytes int) testhook.Shape {
 func hookNew(options any, s testhook.Shape) (any, error) {
 	g := geometry{
 		Options: options.(Options), machine: s.Machine,
-		buckets: s.Buckets, chunkSize: s.ChunkSize,
-		posBits: s.PosBits, seed: s.Seed, mem: s.Memory, now: s.Elapsed,
-		cold: cold.Config{Share: s.ColdShare}, byHand: s.ByHand,
+		config:    store.Config{Buckets: s.Buckets, PosBits: s.PosBits, Seed: s.Seed, Elapsed: s.Elapsed},
+		chunkSize: s.ChunkSize, mem: s.Memory, cold: cold.Config{Share: s.ColdShare}, byHand: s.ByHand,
 	}
 	c, err := g.open()
 	return c, err
@@ -40,7 +40,6 @@ func hookParts(cache any) testhook.Parts {
 	p := testhook.Parts{
 		Shared: c.shared, Counters: &c.counters, Mask: &c.mask, Arena: &c.arena.mu,
 		Unfinished: &c.sizing.unfinished,
-		Whole:      &Cache{engine: c.engine},
 		Key:        func(k []byte) ([]byte, uint64) { return c.key(nil, k) },
 		Bucket: func(i int) testhook.Bucket {
 			b := c.nth(i)
@@ -58,7 +57,7 @@ func hookParts(cache any) testhook.Parts {
 		},
 	}
 	if c.space != nil {
-		p.Generation, p.SpaceMu = &c.space.generation, &c.space.mu
+		p.Generation = &c.space.generation
 	}
 	return p
 }

@@ -64,7 +64,7 @@ var sysFiles = []string{
 
 // osFiles may import os, because they deal with files.
 var osFiles = []string{
-	"snapshot*.go", "internal/atomicfile/*.go", "internal/dictfile/*.go", "internal/namefile/*.go",
+	"snapshot*.go", "internal/atomicfile/*.go", "internal/sidefile/*.go",
 	"internal/osfile/*.go", "internal/clock/boot_linux.go",
 }
 
@@ -81,9 +81,9 @@ var noHelpers = []string{"os", "log", "testing"}
 // walls has each package of the library by its folder.
 var walls = map[string]wall{
 	".": {
-		ours: []string{"atomicfile", "chunk", "clock", "cold", "dictfile", "generation",
-			"index", "memo", "namefile", "osfile", "policy", "record", "ring", "ringfile", "scratch",
-			"singleflight", "snapshot", "store", "stripe", "testhook", "torn",
+		ours: []string{"atomicfile", "chunk", "clock", "cold", "generation",
+			"index", "memo", "osfile", "policy", "record", "ring", "ringfile", "scratch",
+			"sidefile", "singleflight", "snapshot", "store", "stripe", "testhook", "torn",
 			"github.com/cespare/xxhash/v2"},
 		notStd: append([]string{"encoding/json"}, noHelpers...),
 	},
@@ -101,7 +101,7 @@ var walls = map[string]wall{
 		notStd: noHelpers,
 	},
 	"internal/cold": {
-		ours: []string{"dictfile", "github.com/cespare/xxhash/v2"}, notStd: noHelpers,
+		ours: []string{"sidefile", "github.com/cespare/xxhash/v2"}, notStd: noHelpers,
 	},
 	"internal/scratch":          {std: []string{"sync"}},
 	"compress/internal/rawdict": {std: []string{}},
@@ -130,8 +130,7 @@ var walls = map[string]wall{
 	},
 	"internal/osfile":     {notStd: noHelpers},
 	"internal/atomicfile": {ours: []string{"osfile"}, notStd: noHelpers},
-	"internal/dictfile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},
-	"internal/namefile":   {ours: []string{"atomicfile", "osfile", "github.com/cespare/xxhash/v2"}},
+	"internal/sidefile":   {ours: []string{"osfile", "github.com/cespare/xxhash/v2"}},
 	"internal/snapshot": {
 		ours: []string{"record", "github.com/cespare/xxhash/v2",
 			"github.com/klauspost/compress/s2"},

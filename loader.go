@@ -167,15 +167,13 @@ type loading struct{}
 // newGroup returns a group of loads for a caller.
 func (c *Cache) newGroup(caller context.Context, refresh bool) *loadGroup {
 	within := time.Duration(0)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	if refresh {
 		within = c.options.RefreshTimeout
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(caller), within)
 	}
 	g := &loadGroup{caller: caller, refresh: refresh, kind: c.kind(), byKey: map[string]*loadCall{}}
 	g.within, _ = caller.Value(loading{}).(*singleflight.Group)
-	g.group = singleflight.NewGroup(cancel, within)
-	g.ctx = context.WithValue(ctx, loading{}, g.group)
+	ctx, group := singleflight.NewGroup(context.WithoutCancel(caller), within)
+	g.group, g.ctx = group, context.WithValue(ctx, loading{}, group)
 	return g
 }
 

@@ -13,7 +13,7 @@ import (
 // draws a new one: the old keys can no longer be built, and buckets recognize their entries as they
 // recognize expired ones (internal/store/namespace.go).
 //
-// With a file, names and generations are in another one beside it (internal/namefile), so that they
+// With a file, names and generations are in another one beside it (internal/sidefile), so that they
 // come back. Reset changes it before the new generation takes effect, so an older one never comes
 // back. A snapshot begins with the names and their generations, and an entry that is loaded gets
 // the generation that its namespace has by then.
@@ -44,17 +44,8 @@ func (c *engine) spaceLocked(name string) *Cache {
 		return n.(*Cache)
 	}
 	g, _ := c.shared.Generations.Make(name)
-	_ = c.storeName(name, g)
+	_ = c.spaces.file.Set(name, g) // after an error, Close tries again
 	return c.addSpace(name, g)
-}
-
-// storeName gives a namespace a generation in the file, if there is one. After an error the file
-// has an older one, until Close, which tries again.
-func (c *engine) storeName(name string, g uint64) error {
-	if c.spaces.file == nil {
-		return nil
-	}
-	return c.spaces.file.Set(name, g)
 }
 
 // addSpace makes a namespace known, whose generation is g.
@@ -110,10 +101,7 @@ func (c *Cache) dropNamespace(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropped.Store(true)
-	var err error
-	if f := c.spaces.file; f != nil {
-		err = f.Drop(name)
-	}
+	err := c.spaces.file.Set(name, 0)
 	none, _ := c.shared.Generations.Make(name)
 	c.shared.Generations.Forget(none) // keys with it are not stored
 	c.shared.Generations.Forget(s.generation.Swap(none))
@@ -150,7 +138,7 @@ func (s *space) reset(c *engine) error {
 		return nil
 	}
 	g, _ := c.shared.Generations.Make(s.name)
-	err := c.storeName(s.name, g)
+	err := c.spaces.file.Set(s.name, g)
 	c.shared.Generations.Forget(s.generation.Swap(g))
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -12,10 +13,9 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
-	"github.com/ringcache/ringcache/internal/dictfile"
-	"github.com/ringcache/ringcache/internal/namefile"
 	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/sidefile"
 	"github.com/ringcache/ringcache/internal/singleflight"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -80,8 +80,8 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 	if g.cold.ID, err = cold.Guarded(func() (string, error) { return by.ID(), nil }); err != nil {
 		return invalid("Compressor has no ID: %v", err)
 	}
-	if n := len(g.cold.ID); n > dictfile.MostID {
-		return invalid("Compressor's ID has %d bytes, must have at most %d", n, dictfile.MostID)
+	if n := len(g.cold.ID); n > cold.MostID {
+		return invalid("Compressor's ID has %d bytes, must have at most %d", n, cold.MostID)
 	}
 	return nil
 }
@@ -89,8 +89,8 @@ func (g *geometry) compressBy(by Compressor) (err error) {
 // compress makes the cold part's compression, if there is a Compressor.
 func (g *geometry) compress() {
 	if g.Compressor != nil {
-		g.cold.By, g.cold.Buckets = g.Compressor, g.buckets
-		g.compression = cold.New(&g.cold)
+		g.cold.By, g.cold.Buckets = g.Compressor, g.config.Buckets
+		g.config.Compression = cold.New(&g.cold)
 	}
 }
 
@@ -100,25 +100,25 @@ var caches atomic.Uint64
 // newCache returns a cache of the given geometry.
 func newCache(g geometry) *Cache {
 	c := &Cache{engine: &engine{
-		buckets: make([]bucket, g.buckets),
+		buckets: make([]bucket, g.config.Buckets),
 		shared:  g.newShared(),
 		number:  caches.Add(1),
-		mask:    uint64(g.buckets - 1),
+		mask:    uint64(g.config.Buckets - 1),
 		least:   g.least,
 		machine: g.machine,
 		options: g.Options,
 	}}
-	c.spaces.file = g.nameFile
+	c.spaces.file = g.names
 	c.options.RefreshTimeout = cmp.Or(g.RefreshTimeout, defaultRefreshTimeout)
 	c.options.SoftTimeout = cmp.Or(g.SoftTimeout, c.options.RefreshTimeout)
 	if g.RefreshAhead > 0 || g.StaleIfError > 0 {
 		c.pauses = new(singleflight.Pauses)
 	}
 	for i := range c.buckets {
-		c.buckets[i].Init(c.shared, i, i*g.chunkSize/g.buckets, false)
+		c.buckets[i].Init(c.shared, i, i*g.chunkSize/g.config.Buckets, false)
 	}
 	for i := range c.arena.buckets {
-		c.arena.buckets[i].Init(c.shared, g.buckets+i, 0, true)
+		c.arena.buckets[i].Init(c.shared, g.config.Buckets+i, 0, true)
 	}
 	// Neither the pool nor anything that it refers to leads back to the cache. Code that uses a bucket
 	// keeps the array of buckets reachable, but not necessarily the cache. (Where a *bucket or *engine
@@ -150,13 +150,16 @@ func (c *Cache) Close() error {
 	a := &c.arena
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	var err error
 	if s := c.shared.Compression; s != nil {
 		s.End() // before the buckets forget which dictionaries they need
+		err = s.File.Close()
 	}
 	c.each((*bucket).close)
 	c.shared.Pool.Close()
+	err = errors.Join(err, c.spaces.file.Close())
 	if f := c.shared.File; f != nil {
-		if err := f.Close(c.mark(), c.spaces.file.Close()); err != nil {
+		if err := f.Close(c.mark(), err); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
 	}
@@ -169,24 +172,28 @@ func (c *engine) mark() ringfile.Mark {
 }
 
 // moment returns the present moment.
-func (c *engine) moment() clock.Moment { return cmp.Or(c.machine, &clock.System).Moment() }
+func (c *engine) moment() clock.Moment { return machine(c.machine).Moment() }
 
-// times returns the source of times.
-func (g *geometry) times() *clock.Machine { return cmp.Or(g.machine, &clock.System) }
+// machine returns m, or the real source of times. (New must not refer to that: 44 KB of a program.)
+func machine(m *clock.Machine) *clock.Machine { return cmp.Or(m, &clock.System) }
 
 // How a cache starts on a file that another process has left (Options.File): the rings are as they
 // were, and each bucket rebuilds its index over them (internal/store/recover.go).
 
 // openInFile returns a cache of geometry g whose rings are in the file at path.
 func openInFile(g geometry) (*Cache, error) {
+	if n := len(filepath.Base(g.File)); n > longestName {
+		return nil, invalid("File has a name of %d bytes, must have at most %d", n, longestName)
+	}
 	path, err := osfile.Abs(g.File)
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
-	store, h, err := ringfile.Open(path, g.times().Moment().ID, func() ringfile.Header {
+	store, h, err := ringfile.Open(path, machine(g.machine).Moment().ID, func() ringfile.Header {
 		return ringfile.Header{
-			ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.buckets), PosBits: uint32(g.posBits),
-			MaxBytes: int64(g.MaxBytes), Seed: g.seed, Program: g.Version,
+			ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.config.Buckets),
+			PosBits: uint32(g.config.PosBits), MaxBytes: int64(g.MaxBytes),
+			Seed: g.config.Seed, Program: g.Version,
 		}
 	})
 	if err != nil {
@@ -204,30 +211,33 @@ func openInFile(g geometry) (*Cache, error) {
 func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, error) {
 	err := g.check(store, &h)
 	if err == nil {
-		err = g.readBeside()
+		err = g.openBeside()
 	}
 	if err != nil {
 		store.Release()
 		return nil, err
 	}
-	if err := store.Use(&h); err != nil {
-		return nil, errors.Join(err, g.nameFile.Close())
+	if err = store.Use(&h); err == nil && store.IsNew {
+		err = g.names.Clear()
+	}
+	if err != nil {
+		store.Release()
+		return nil, errors.Join(err, g.names.Close(), g.cold.File.Close())
 	}
 	wanted := g.MaxBytes
 	g.MaxBytes = max(wanted, int(h.MaxBytes))
-	g.ringFile, g.seed = store, h.Seed
+	g.config.File, g.config.Seed = store, h.Seed
 	timed := g.resumeClock(store.Last)
 	g.mem.Rings = store.Memory()
 	g.compress()
 	c := newCache(g)
 	runtime.AddCleanup(&c.buckets[0].seq, (*ringfile.Store).Release, store) // as newCache does
 	if !store.IsNew {
-		c.recover(timed, g.names)
+		c.recover(timed)
 	}
 	if s := c.shared.Compression; s != nil {
 		// Otherwise the next process could not decompress the values that this one compresses.
 		if err := s.TakeOver(); err != nil {
-			err = fmt.Errorf("write dictionaries %s: %w", s.File, err)
 			return nil, errors.Join(err, c.Close())
 		}
 	}
@@ -254,16 +264,16 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 		// that has room later should not have too few.
 		if n := max(f.Room(), int64(g.MaxBytes/64), minMaxBytes); n < int64(g.MaxBytes) {
 			g.divide(int(n))
-			h.ChunkSize, h.Buckets = uint32(g.chunkSize), uint32(g.buckets)
+			h.ChunkSize, h.Buckets = uint32(g.chunkSize), uint32(g.config.Buckets)
 		}
 		return nil
 	}
-	g.chunkSize, g.buckets = int(h.ChunkSize), int(h.Buckets)
+	g.chunkSize, g.config.Buckets = int(h.ChunkSize), int(h.Buckets)
 	if n := h.Buckets; n == 0 || n > store.BucketCount || n&(n-1) != 0 ||
-		uint(h.PosBits) != g.posBits || int64(int(h.MaxBytes)) != h.MaxBytes {
+		uint(h.PosBits) != g.config.PosBits || int64(int(h.MaxBytes)) != h.MaxBytes {
 		return errGeometry
 	}
-	least, most := boundsOf(g.buckets, g.chunkSize)
+	least, most := boundsOf(g.config.Buckets, g.chunkSize)
 	if int(h.MaxBytes) < least {
 		return errGeometry
 	}
@@ -274,33 +284,45 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 	return nil
 }
 
-// readBeside reads the files beside that of the rings.
-func (g *geometry) readBeside() (err error) {
-	g.cold.File = g.File + ".dict"
+// The names of the files beside that of the rings, and the longest one that leaves room for them.
+const (
+	dictSuffix, nameSuffix = ".dict", ".names"
+	longestName            = 255 - len(nameSuffix)
+)
+
+// ownFiles returns the paths of the files that the cache uses.
+func (c *engine) ownFiles() []string {
+	path := c.options.File
+	if path == "" {
+		return nil
+	}
+	return []string{path, path + dictSuffix, path + nameSuffix}
+}
+
+// openBeside opens the files beside that of the rings.
+func (g *geometry) openBeside() (err error) {
 	if g.Compressor != nil {
-		dicts, ok, err := dictfile.Read(g.cold.File, g.cold.ID)
-		if err != nil {
-			return fmt.Errorf("read dictionaries %s: %w", g.cold.File, err)
-		}
-		g.cold.Dicts, g.cold.Foreign = dicts, !ok
+		g.cold.File, err = cold.OpenFile(g.File + dictSuffix)
 	}
-	names := g.File + ".names"
-	if g.nameFile, g.names, err = namefile.Open(names); err != nil {
-		return fmt.Errorf("read namespaces %s: %w", names, err)
+	if err == nil {
+		g.names, err = sidefile.Open(g.File+nameSuffix, "ringname")
 	}
-	return nil
+	if err != nil {
+		err = errors.Join(err, g.cold.File.Close())
+	}
+	return err
 }
 
 // resumeClock makes the clock of a cache continue from that of the file. It reports false if the
 // time that has passed since is unknown: the clock then starts anew.
 func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 	start := time.Now()
-	now := g.times().Moment()
+	now := machine(g.machine).Moment()
 	age, ok := now.Resume(last.Age, last.At)
-	g.born = start.Add(-age)
-	if uptime := g.times().Uptime; uptime != nil {
+	g.config.Born = start.Add(-age)
+	if uptime := machine(g.machine).Uptime; uptime != nil {
 		start := uptime()
-		g.now = func() time.Duration { return age + uptime() - start }
+		g.config.Elapsed = func() time.Duration { return age + uptime() - start }
 	}
 	return ok
 }
@@ -313,19 +335,17 @@ func asOurs(err error) error {
 	switch {
 	case errors.Is(err, ringfile.ErrSpace):
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
-	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, dictfile.ErrForeign),
-		errors.Is(err, namefile.ErrForeign):
+	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, sidefile.ErrForeign):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	case errors.Is(err, ringfile.ErrVersion), errors.Is(err, dictfile.ErrVersion),
-		errors.Is(err, namefile.ErrVersion):
+	case errors.Is(err, ringfile.ErrVersion), errors.Is(err, sidefile.ErrVersion):
 		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}
 	return err
 }
 
 // recover enters the entries of the file into the cache, or, unless timed, only those without an
-// expiry. names are the generations of its namespaces. No other goroutine knows of the cache yet.
-func (c *engine) recover(timed bool, names map[string]uint64) {
+// expiry. No other goroutine knows of the cache yet.
+func (c *engine) recover(timed bool) {
 	chunks, free := c.shared.File.Rings.Chunks()
 	var unused []chunk.Ref // chunks that rings held, and no longer hold
 	held := 0
@@ -336,7 +356,7 @@ func (c *engine) recover(timed bool, names map[string]uint64) {
 	})
 	c.shared.Pool.Adopt(held, unused, free)
 	c.inParallel(func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
-	c.adoptNamespaces(names)
+	c.adoptNamespaces(c.spaces.file.Words())
 	c.inParallel(func(b *bucket) { b.change((*store.Store).Settle) })
 }
 

@@ -1,19 +1,17 @@
 package ringcache
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/index"
-	"github.com/ringcache/ringcache/internal/namefile"
 	"github.com/ringcache/ringcache/internal/policy"
-	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/sidefile"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -316,31 +314,22 @@ const chunksPerBucket = 32
 // geometry is everything that shapes a cache. Tests make tiny ones.
 type geometry struct {
 	Options
-	least     int                  // the least bound
-	machine   *clock.Machine       // nil: the real one
-	buckets   int                  // power of two, at most store.BucketCount
-	chunkSize int                  // power of two, at least 64
-	now       func() time.Duration // time since the cache was made; nil: the real one
-	posBits   uint                 // width of a position, a count of bytes
-	seed      [2]uint64            // {0, 0}: all hashes are 0
+	config    store.Config   // what is not set by newShared
+	least     int            // the least bound
+	machine   *clock.Machine // nil: the real one
+	chunkSize int            // power of two, at least 64
 	mem       chunk.Memory
-	ringFile  *ringfile.Store // nil: the cache is in memory only
-	nameFile  *namefile.File
-	names     map[string]uint64 // the generations of namespaces in it
-	born      time.Time         // when the clock began; zero: now
-
-	compression *cold.Compression // nil: there is no cold part
-	cold        cold.Config
-	byHand      bool // no goroutine: a test compresses
+	names     *sidefile.File // the generations of namespaces
+	cold      cold.Config
+	byHand    bool // no goroutine: a test compresses
 }
 
 // geometryFor returns the geometry of a cache with valid settings.
 func geometryFor(o Options) geometry {
 	g := geometry{
 		Options: o,
+		config:  store.Config{PosBits: index.PosBits, Seed: newSecret()},
 		least:   minMaxBytes,
-		posBits: index.PosBits,
-		seed:    newSecret(),
 		mem:     systemMemory(),
 	}
 	g.divide(o.MaxBytes)
@@ -349,19 +338,19 @@ func geometryFor(o Options) geometry {
 
 // divide sets the number of buckets and their chunks' size for so many bytes.
 func (g *geometry) divide(bytes int) {
-	g.buckets = min(1<<(bits.Len(uint(bytes/minBucketBytes))-1), store.BucketCount)
-	share := bytes / g.buckets / chunksPerBucket
+	g.config.Buckets = min(1<<(bits.Len(uint(bytes/minBucketBytes))-1), store.BucketCount)
+	share := bytes / g.config.Buckets / chunksPerBucket
 	g.chunkSize = min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize)
 }
 
 // newSecret returns a random secret, which is mixed into every hash so that outsiders cannot choose
 // keys that share a bucket. Each cache draws its own, because files and snapshots reveal it; only a
-// cache that is loaded from a snapshot has the secret of that snapshot.
+// cache that is loaded from a snapshot has the secret of that snapshot. The generator is that of
+// the seeds of Go's maps, ChaCha8 with a seed of the system's. (Package crypto/rand adds 16 KB to
+// a program.)
 func newSecret() (s [2]uint64) {
 	for !isSecret(s) {
-		var b [16]byte
-		_, _ = rand.Read(b[:]) // never fails
-		s = [2]uint64{binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:]) | 1}
+		s = [2]uint64{rand.Uint64(), rand.Uint64() | 1}
 	}
 	return s
 }
@@ -376,25 +365,12 @@ func isSecret(s [2]uint64) bool {
 
 // newShared returns the state that the buckets of a cache of this geometry share.
 func (g *geometry) newShared() *store.Shared {
-	born := g.born
-	if born.IsZero() {
-		born = clock.Born(time.Now())
+	c := g.config
+	if c.Born.IsZero() {
+		c.Born = clock.Born(time.Now())
 	}
-	c := store.Config{
-		Seed:     g.seed,
-		Policy:   policy.Kind(g.Policy),
-		Buckets:  g.buckets,
-		PosBits:  g.posBits,
-		Expected: g.ExpectedEntries,
-		File:     g.ringFile,
-		Notifies: g.OnRemove != nil,
-		Times: clock.Times{
-			Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess,
-		},
-		Born:        born,
-		Elapsed:     g.now,
-		Compression: g.compression,
-	}
+	c.Policy, c.Expected, c.Notifies = policy.Kind(g.Policy), g.ExpectedEntries, g.OnRemove != nil
+	c.Times = clock.Times{Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess}
 	pool := chunk.NewPool(g.mem, g.MaxBytes, g.chunkSize, chunk.HugePages(g.HugePages))
 	return store.NewShared(c, pool, g.MaxBytes)
 }

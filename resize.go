@@ -104,9 +104,6 @@ func (c *engine) enlarge(maxBytes int) {
 		b.Longest = max(b.Longest, s.Longest(maxBytes, b.Large))
 		b.mu.Unlock()
 	})
-	if z := s.Compression; z != nil {
-		z.Allow(s.Longest(maxBytes, false))
-	}
 	s.SetBound(maxBytes)
 	c.allot(maxBytes)
 }

@@ -50,7 +50,7 @@ func (c *Cache) SaveToFile(path string) error {
 // by the next Save to the same path. Missing directories are created. If path is a symbolic link
 // that the kernel follows, its target is replaced; a link to a missing file is an error. A relative
 // path is resolved when Save begins. Save replaces only a regular file; if path names anything
-// else, it returns an error.
+// else, or [Options].File or a file beside it, it returns an error.
 //
 // Other goroutines may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
 // never during writes to the file. An entry that is present throughout and is not set again is
@@ -80,7 +80,7 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 			return err
 		}
 	}
-	f, err := atomicfile.Create(path)
+	f, err := atomicfile.Create(path, c.ownFiles()...)
 	if err != nil {
 		return err
 	}

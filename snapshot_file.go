@@ -95,7 +95,7 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t terms, err error) {
 	}
 	g := geometryFor(o)
 	if s != nil && isSecret(s.Header.Secret) { // else the header was made by hand
-		g.seed = s.Header.Secret
+		g.config.Seed = s.Header.Secret
 	}
 	if s != nil && o.File == "" {
 		// Nobody else knows the cache: of two records of a key, it gets the later one.

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 	"unsafe"
@@ -223,17 +222,13 @@ func (t *Typed[K, V]) bind(e *memo.Entry[V], k []byte, h uint64) {
 // quote returns a key for an error message: a number, or a quoted and truncated string.
 func (t *Typed[K, V]) quote(key K) string {
 	b, ok := t.text(&key)
-	switch n, size := t.keyInt(key); {
-	case ok && len(b) > longestQuote:
-		return strconv.Quote(string(b[:longestQuote])) + "..."
-	case ok:
-		return strconv.Quote(string(b))
-	case t.kind <= reflect.Int64: // the kinds of signed integers come first
-		above := 64 - 8*size
-		return strconv.FormatInt(int64(n<<above)>>above, 10)
-	default:
-		return strconv.FormatUint(n, 10)
+	switch {
+	case !ok:
+		return fmt.Sprintf("%d", any(key))
+	case len(b) > longestQuote:
+		return fmt.Sprintf("%q...", b[:longestQuote])
 	}
+	return fmt.Sprintf("%q", b)
 }
 
 // GetBatch looks up keys like [Cache.GetBatch]: it sets vals[i] to the value of keys[i] and

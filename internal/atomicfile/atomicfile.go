@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/ringcache/ringcache/internal/osfile"
@@ -27,6 +28,9 @@ type File struct {
 	done bool
 }
 
+// ErrInUse is returned by Create for a file that is in use.
+var ErrInUse = errors.New("the cache uses this file itself (Options.File)")
+
 const (
 	suffix = ".ringcache-tmp"
 	tries  = 10
@@ -35,15 +39,19 @@ const (
 	closeFirst = runtime.GOOS == "windows"
 )
 
-// Create creates a new file that is to replace the one at path, in a directory that exists. It
-// removes the files that dead writers have left.
-func Create(path string) (*File, error) {
+// Create creates a new file that is to replace the one at path, in a directory that exists, unless
+// that is one of inUse, whose paths do not end with links. It removes the files that dead writers
+// have left.
+func Create(path string, inUse ...string) (*File, error) {
 	path, err := osfile.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	if path, err = osfile.Target(path); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(inUse, func(other string) bool { return isSame(path, other) }) {
+		return nil, ErrInUse
 	}
 	removeLeftovers(path)
 	for range tries {
@@ -72,6 +80,14 @@ func Create(path string) (*File, error) {
 		return nil, err
 	}
 	return nil, fmt.Errorf("new files for %s were removed %d times", path, tries)
+}
+
+// isSame reports whether two paths are those of one file, which need not exist.
+func isSame(a, b string) bool {
+	in, err := os.Stat(dirOf(a))
+	other, otherErr := os.Stat(dirOf(b))
+	return filepath.Base(a) == filepath.Base(b) && errors.Join(err, otherErr) == nil &&
+		os.SameFile(in, other)
 }
 
 // dirOf returns the directory of a path, not cleaned: ".." may follow a link.
@@ -135,7 +151,7 @@ func (f *File) Commit() error {
 		return err
 	}
 	f.end()
-	return osfile.SyncDir(dirOf(f.path))
+	return osfile.SyncDir(f.path)
 }
 
 // Discard removes the new file, unless Commit has replaced the old one.

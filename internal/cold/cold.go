@@ -10,18 +10,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ringcache/ringcache/internal/sidefile"
 )
 
 // Compression is the state that the buckets of a cache with Options.Compressor share: dictionaries,
 // compression ratios, and the queue of its goroutine. It holds no reference to the Cache.
 type Compression struct {
 	Config
-	Dicts [Dicts]atomic.Pointer[Dictionary]
+	Dicts [Dicts]atomic.Pointer[ValueCompressor]
 	Share atomic.Uint64 // bits of a float64: the cold part's share of the memory
 
 	Buckets chan int32    // numbers of the buckets whose queues are half full
 	stop    chan struct{} // closed by End
-	mu      sync.Mutex    // of the file
+	once    sync.Once     // of End
+	foreign bool          // the file was missing, or another Compressor's
 
 	// Used by the goroutine alone, once the cache is open.
 	Dict    uint8  // the dictionary for the next values
@@ -34,9 +37,9 @@ type Compression struct {
 	Room    []byte  // for results of the Compressor, which may also use it in other ways
 	total   Ratio   // of all records
 
-	Longest atomic.Int64 // bytes of the longest value that is unpacked
-	Counts  Counts
-	Nanos   atomic.Uint64 // that the goroutine has spent compressing
+	Bound  *atomic.Int64 // of the cache: more bytes has no value that is unpacked
+	Counts Counts
+	Nanos  atomic.Uint64 // that the goroutine has spent compressing
 }
 
 // Compressor is the user's Compressor, without its ID.
@@ -64,9 +67,7 @@ type Config struct {
 	WithoutDict ValueCompressor // the Compressor's, for values without a dictionary
 	Share       float64         // the cold part's share of the memory; 0: as learned
 	Buckets     int
-	File        string   // of the dictionaries; empty: they are in memory only
-	Dicts       []string // those found in File
-	Foreign     bool     // there was no such file, or it is of another Compressor
+	File        *sidefile.File // of the dictionaries; nil: they are in memory only
 }
 
 // New returns the compression of a cache.
@@ -78,38 +79,23 @@ func New(g *Config) *Compression {
 		next:    1,
 	}
 	s.Share.Store(math.Float64bits(FullShare)) // until the ratio is known
-	s.Dicts[0].Store(&Dictionary{values: g.WithoutDict})
-	s.restore(g.Dicts)
-	s.Config.Dicts = nil
+	s.Dicts[0].Store(&s.WithoutDict)
+	if s.File != nil {
+		s.restore(s.File.Words())
+	}
 	return s
 }
 
 // Recovers reports whether a value that another process has packed, in a record that passes its
-// checksum, can be unpacked. The value may be longer than a Set accepts now, but has at most most
-// bytes.
-func (s *Compression) Recovers(packed []byte, most int) bool {
-	p, err := parse(packed, int64(most))
-	if err != nil || s.Foreign || s.Dicts[p.dict].Load() == nil {
-		return false
-	}
-	s.Allow(p.size)
-	return true
-}
-
-// Allow permits values of n bytes to be unpacked.
-func (s *Compression) Allow(n int) {
-	for old := s.Longest.Load(); int64(n) > old && !s.Longest.CompareAndSwap(old, int64(n)); {
-		old = s.Longest.Load()
-	}
+// checksum, can be unpacked.
+func (s *Compression) Recovers(packed []byte) bool {
+	p, err := parse(packed, s.Bound.Load())
+	return err == nil && !s.foreign && s.Dicts[p.dict].Load() != nil
 }
 
 // End ends the goroutine.
 func (s *Compression) End() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.isEnded() {
-		close(s.stop)
-	}
+	s.once.Do(func() { close(s.stop) })
 }
 
 // isEnded reports whether the goroutine is to end.
@@ -202,7 +188,7 @@ func (s *Compression) compress(v []byte) []byte {
 	var buf [MostPrefix]byte
 	prefix := appendPrefix(buf[:0], s.Dict, v) // first, in case the Compressor changes v
 	packed, err := Guarded(func() ([]byte, error) {
-		return s.Dicts[s.Dict].Load().values.Compress(append(s.Room[:0], prefix...), v)
+		return (*s.Dicts[s.Dict].Load()).Compress(append(s.Room[:0], prefix...), v)
 	})
 	if err != nil || len(packed) <= len(prefix) {
 		s.Counts.Failed.Add(1)
@@ -233,7 +219,7 @@ func Guarded[T any](fn func() (T, error)) (v T, err error) {
 // Unpack appends the value that b is the packed form of to dst. No dictionary is ever replaced by
 // another, so the caller needs no lock.
 func (s *Compression) Unpack(dst, b []byte) ([]byte, error) {
-	p, err := parse(b, s.Longest.Load())
+	p, err := parse(b, s.Bound.Load())
 	if err != nil {
 		return dst, err
 	}
@@ -244,7 +230,7 @@ func (s *Compression) Unpack(dst, b []byte) ([]byte, error) {
 	dst = slices.Grow(dst, p.size)
 	at := len(dst)
 	v, err := Guarded(func() ([]byte, error) {
-		return d.values.Decompress(dst[at:at:at+p.size], p.compressed, p.size)
+		return (*d).Decompress(dst[at:at:at+p.size], p.compressed, p.size)
 	})
 	if err == nil && len(v) == p.size {
 		// The copy is checked, not v: a Compressor may write to v during another call.

@@ -2,34 +2,47 @@ package cold
 
 import (
 	"errors"
-	"slices"
 
-	"github.com/ringcache/ringcache/internal/dictfile"
+	"github.com/ringcache/ringcache/internal/sidefile"
 )
 
-// Dictionary is a dictionary and a compressor that uses it.
-type Dictionary struct {
-	bytes  []byte
-	values ValueCompressor
-}
+// The file of the dictionaries has the key 0 and the Compressor's ID, and for each dictionary its
+// number and its bytes.
+const (
+	dictMagic = "ringdict"
+	idNumber  = 0
+
+	// MostID is the length of the longest ID.
+	MostID = 64
+)
+
+// OpenFile opens the file of dictionaries at path.
+func OpenFile(path string) (*sidefile.File, error) { return sidefile.Open(path, dictMagic) }
+
+// fileKey returns the key of a dictionary, or of the ID.
+func fileKey(number uint8, bytes string) string { return string([]byte{number}) + bytes }
 
 // restore opens the dictionaries that another process has left. Values compressed with one that
 // cannot be opened are discarded later, and so are all values that another Compressor may have
 // compressed (Recovers).
-func (s *Compression) restore(dicts []string) {
-	for i, d := range dicts {
-		if number := 1 + i; d != "" && number < Dicts {
-			opened, err := Guarded(func() (*Dictionary, error) { return s.Open([]byte(d)) })
-			if err == nil {
-				s.add(uint8(number), opened)
-			}
+func (s *Compression) restore(found map[string]uint64) {
+	if s.foreign = found[fileKey(idNumber, s.ID)] == 0; s.foreign {
+		return
+	}
+	for key := range found {
+		if len(key) < 2 || key[0] == idNumber || key[0] >= Dicts {
+			continue
+		}
+		values, err := Guarded(func() (ValueCompressor, error) { return s.Open([]byte(key[1:])) })
+		if err == nil {
+			s.add(key[0], values)
 		}
 	}
 }
 
 // add adds a dictionary. Numbers are never used again.
-func (s *Compression) add(number uint8, d *Dictionary) {
-	s.Dicts[number].Store(d)
+func (s *Compression) add(number uint8, values ValueCompressor) {
+	s.Dicts[number].Store(&values)
 	if number >= s.next {
 		s.Dict, s.built, s.next = number, true, number+1
 	}
@@ -38,37 +51,14 @@ func (s *Compression) add(number uint8, d *Dictionary) {
 // TakeOver makes the file of dictionaries this Compressor's, once the cache has no value left that
 // another one has packed. The next process can then recover what is packed from now on.
 func (s *Compression) TakeOver() error {
-	if !s.Foreign {
+	if !s.foreign {
 		return nil
 	}
-	s.Foreign = false
-	return s.write(nil)
-}
-
-// saveDicts writes the dictionaries and one more to the file, if the cache has one.
-func (s *Compression) saveDicts(number uint8, added *Dictionary) error {
-	all := make([]string, Dicts-1)
-	for i := range all {
-		if d := s.Dicts[1+i].Load(); d != nil {
-			all[i] = string(d.bytes)
-		}
+	s.foreign = false
+	if err := s.File.Clear(); err != nil {
+		return err
 	}
-	all[number-1] = string(added.bytes)
-	return s.write(all)
-}
-
-// write writes the file of dictionaries, if the cache has one. Once the cache is closed, the file
-// may be in use by another process.
-func (s *Compression) write(all []string) error {
-	if s.File == "" {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isEnded() {
-		return errors.New("compression has ended")
-	}
-	return dictfile.Write(s.File, s.ID, all)
+	return s.File.Set(fileKey(idNumber, s.ID), 1)
 }
 
 // Renew makes a dictionary if one is due.
@@ -84,7 +74,8 @@ func (s *Compression) Renew() {
 func (s *Compression) renew() error {
 	samples := s.Samples.values
 	s.Samples, s.built, s.Ratio, s.Best = Samples{}, true, Ratio{}, 0
-	d, err := Guarded(func() (*Dictionary, error) {
+	key := ""
+	values, err := Guarded(func() (ValueCompressor, error) {
 		bytes := s.By.BuildDict(samples)
 		switch {
 		case len(bytes) == 0:
@@ -92,20 +83,20 @@ func (s *Compression) renew() error {
 		case len(bytes) > MostDict:
 			return nil, errors.New("the dictionary is too long")
 		}
+		key = fileKey(s.next, string(bytes)) // first: the Compressor may change its own
 		return s.Open(bytes)
 	})
-	if err != nil {
-		return err
-	}
-	if d == nil {
+	if err == nil && values == nil {
 		s.Dict = 0 // the Compressor wants none
 		return nil
 	}
-	if err := s.saveDicts(s.next, d); err != nil { // before the first value is packed with it
-		return err
+	if err == nil { // before the first value is packed with it
+		err = s.File.Set(key, 1)
 	}
-	s.add(s.next, d)
-	return nil
+	if err == nil {
+		s.add(s.next, values)
+	}
+	return err
 }
 
 // MostDict is the length of the longest dictionary in bytes. Dictionaries do not count towards
@@ -115,13 +106,11 @@ const MostDict = 1 << 20
 // ErrNoValueCompressor says that WithDict has returned neither a ValueCompressor nor an error.
 var ErrNoValueCompressor = errors.New("WithDict returned no ValueCompressor")
 
-// Open returns the dictionary with these bytes, ready for use. It keeps a copy for the file, since
-// the Compressor may change its own.
-func (s *Compression) Open(bytes []byte) (*Dictionary, error) {
-	kept := slices.Clone(bytes)
-	values, err := s.By.WithDict(bytes)
+// Open returns a compressor that uses a dictionary.
+func (s *Compression) Open(dict []byte) (ValueCompressor, error) {
+	values, err := s.By.WithDict(dict)
 	if err == nil && values == nil {
 		err = ErrNoValueCompressor
 	}
-	return &Dictionary{kept, values}, err
+	return values, err
 }

@@ -7,8 +7,8 @@
 package generation
 
 import (
-	"crypto/rand"
 	"encoding/binary"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 )
@@ -39,10 +39,9 @@ type Table struct {
 // Make returns a new generation of the namespace with a name, which no entry has, and its usage.
 func (t *Table) Make(name string) (uint64, *Usage) {
 	for {
-		var b [Size]byte
-		_, _ = rand.Read(b[:]) // never fails
-		if u, had := t.enter(Of(b[:]), name); !had {
-			return Of(b[:]), u
+		g := rand.Uint64()
+		if u, had := t.enter(g, name); !had {
+			return g, u
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (t *Table[V]) SetHash(hash func(data []byte) uint64) { t.hash = hash }
 func (t *Table[V]) Decode(data []byte) (v V, e *Entry[V], err error) {
 	h := t.hash(data)
 	s, tag := t.set(h), uint32(h)
-	if e := s.find(tag, data); e != nil {
+	if e := find(s, tag, data); e != nil {
 		return t.Hit(e), e, nil
 	}
 	t.lookups.Here().Misses.Add(1)
@@ -123,9 +123,9 @@ func (t *Table[V]) set(h uint64) *set[V] {
 	return &t.sets[n]
 }
 
-// find returns the entry of data, or nil. A tag may be older or newer than its entry: only the
-// comparison of the bytes is conclusive.
-func (s *set[V]) find(tag uint32, data []byte) *Entry[V] {
+// find returns the entry of an encoding, or nil. A tag may be older or newer than its entry: only
+// the comparison of the bytes is conclusive.
+func find[V any, B []byte | string](s *set[V], tag uint32, data B) *Entry[V] {
 	for i := range s.tags {
 		if s.tags[i].Load() != tag {
 			continue
@@ -162,7 +162,7 @@ func (t *Table[V]) remember(s *set[V], tag uint32, e *Entry[V]) {
 		return
 	}
 	defer t.mu.Unlock()
-	if s.has(e.encoded) {
+	if find(s, tag, e.encoded) != nil {
 		return // another goroutine decoded it too
 	}
 	for passed := 0; !t.hasRoom(int64(len(e.encoded))); passed++ {
@@ -181,16 +181,6 @@ func (t *Table[V]) remember(s *set[V], tag uint32, e *Entry[V]) {
 // hasRoom reports whether a value of that size can be added without evicting another.
 func (t *Table[V]) hasRoom(size int64) bool {
 	return t.entries.Load() < t.maxEntries && t.bytes.Load()+size <= t.maxBytes
-}
-
-// has reports whether the set has the entry of an encoding.
-func (s *set[V]) has(encoded string) bool {
-	for i := range s.slots {
-		if e := s.slots[i].Load(); e != nil && e.encoded == encoded {
-			return true
-		}
-	}
-	return false
 }
 
 // free returns an empty slot, if there is one.

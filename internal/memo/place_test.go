@@ -28,7 +28,7 @@ func (t *Table[V]) bind(keyHash uint64, id EntryID, text string) {
 // entry returns the remembered value of a text, or nil.
 func (t *Table[V]) entry(text string) *Entry[V] {
 	h := t.hash([]byte(text))
-	return t.set(h).find(uint32(h), []byte(text))
+	return find(t.set(h), uint32(h), []byte(text))
 }
 
 func TestPlace_RecallsWhatWasBoundLast(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -46,8 +47,9 @@ func Lock(f File) error {
 // has the file open until it executes its program.
 func Unlock(f File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
-// SyncDir writes the entries of a directory to the disk, if its file system supports that.
-func SyncDir(dir string) error {
+// SyncDir writes the name of the file at path to the disk, if its file system supports that.
+func SyncDir(path string) error {
+	dir, _ := filepath.Split(path) // not cleaned: ".." may follow a link
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

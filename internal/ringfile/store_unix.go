@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -130,7 +129,7 @@ func (f *Store) Room() int64 {
 func (f *Store) Use(h *Header) error {
 	// The name must be on the disk before anything relies on the file. An error is ignored: at
 	// worst, the cache starts empty after a crash of the machine.
-	_ = osfile.SyncDir(filepath.Dir(f.file.Name()))
+	_ = osfile.SyncDir(f.file.Name())
 	err := osfile.MakePrivate(f.osFile())
 	if err == nil && f.IsNew {
 		err = f.begin(h)

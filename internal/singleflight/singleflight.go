@@ -27,15 +27,18 @@ type Group struct {
 // of a time.Time, 40 KB, in every program.)
 var start = time.Now()
 
-// NewGroup returns a group to which calls may be added until its creator calls Release. The
-// function should end within that time; 0 is for ever.
-func NewGroup(cancel context.CancelFunc, within time.Duration) *Group {
-	g := &Group{cancel: cancel}
+// NewGroup returns a group to which calls may be added until its creator calls Release, and the
+// context of its function, which should end within that time; 0 is for ever.
+func NewGroup(parent context.Context, within time.Duration) (ctx context.Context, g *Group) {
+	g = &Group{}
 	if within > 0 {
 		g.ends = time.Since(start) + min(within, math.MaxInt64/2)
+		ctx, g.cancel = context.WithTimeout(parent, within)
+	} else {
+		ctx, g.cancel = context.WithCancel(parent)
 	}
 	g.wanted.Store(1)
-	return g
+	return ctx, g
 }
 
 // Release withdraws the interest of one call, or of the group's creator.

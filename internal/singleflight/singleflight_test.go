@@ -1,14 +1,26 @@
 package singleflight
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// newGroup returns a group; n counts its cancellations.
+func newGroup(n *int) *Group {
+	_, g := NewGroup(context.Background(), 0)
+	cancel := g.cancel
+	g.cancel = func() {
+		*n++
+		cancel()
+	}
+	return g
+}
+
 // add adds a call with one waiter; n counts its cancellations.
 func add(l *List[int], key string, hash uint64, n *int) *Call[int] {
-	g := NewGroup(func() { *n++ }, 0)
+	g := newGroup(n)
 	defer g.Release()
 	c := l.Add([]byte(key), hash, g)
 	c.Waiters++
@@ -90,7 +102,7 @@ func TestList_InvalidateAll(t *testing.T) {
 func TestGroup_LastCallCancels(t *testing.T) {
 	var l, other List[int]
 	n := 0
-	g := NewGroup(func() { n++ }, 0)
+	g := newGroup(&n)
 	a := l.Add([]byte("a"), 1, g)
 	a.Waiters++
 	require.False(t, l.Leave(a))

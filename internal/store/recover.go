@@ -181,7 +181,7 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	var prefix [cold.MostPrefix]byte
 	from := pos + uint64(hd.Size+hd.KeyLen)
 	packed, _ := b.Ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
-	return b.Shared.Compression.Recovers(packed, b.Shared.Bound())
+	return b.Shared.Compression.Recovers(packed)
 }
 
 // fitShare is the part of its quota that a bucket may hold beyond it while a snapshot is loaded of

@@ -113,7 +113,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	}
 	s.noCold.init(s)
 	if s.Compression != nil {
-		s.Compression.Longest.Store(int64(s.Longest(maxBytes, false)))
+		s.Compression.Bound = &s.MaxBytes
 	}
 	s.MaxBytes.Store(int64(maxBytes))
 	s.Total.Store(int64(maxBytes))

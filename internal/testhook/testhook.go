@@ -62,10 +62,7 @@ type Parts struct {
 	// Key returns the key under which the buckets have a key of the cache, and its hash.
 	Key func(k []byte) (raw []byte, hash uint64)
 
-	// Those of a namespace.
-	Whole      any // the whole cache
-	Generation *atomic.Uint64
-	SpaceMu    *sync.Mutex
+	Generation *atomic.Uint64 // of a namespace
 }
 
 // Default returns the shape that New gives a cache of maxBytes.

@@ -86,12 +86,11 @@ func TestFile_MountedAsSuch(t *testing.T) {
 
 	dict := ringtest.ReadFile(t, in("cache.dict"))
 	require.NoError(t, os.WriteFile(in("other.dict"), dict, 0o600))
-	for range 2 { // that of another Compressor would be replaced
-		_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1 << 20, File: in("other"),
-			Compressor: ringtest.NamedCompressor{Name: func() string { return "another" }}})
-		requireRefused(t, err, unix.EBUSY, in("other.dict"))
-		require.Equal(t, dict, ringtest.ReadFile(t, in("other.dict")))
-	}
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 1 << 20, File: in("other"),
+		Compressor: ringtest.NamedCompressor{Name: func() string { return "another" }}})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.Contains(t, string(ringtest.ReadFile(t, in("other.dict"))), "another")
 	require.Equal(t, []string{"cache", "cache.dict", "other", "other.dict", "snapshot"},
 		listDir(t, dir))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,7 +139,6 @@ func TestFile_NoDictionariesOfOurs(t *testing.T) {
 		text string
 	}{
 		"somebody's": {file("words\n"), ringcache.ErrCorrupt, ""},
-		"empty":      {file(""), ringcache.ErrCorrupt, ""},
 		"pipe":       {pipe, nil, "not a regular file: p"},
 		"device":     {link("/dev/zero"), nil, "not a regular file: D"},
 		"directory":  {directory, nil, "not a regular file: d"},
@@ -187,10 +187,10 @@ func TestFile_NoNamesOfOurs(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.NoFileExists(t, names, "without namespaces there is none")
 	for text, place := range map[string]func() error{
-		"not a file of namespaces": func() error { return os.WriteFile(names, []byte("a\n"), 0o644) },
-		"not a regular file: p":    func() error { return syscall.Mkfifo(names, 0o644) },
-		"not a regular file: d":    func() error { return os.Mkdir(names, 0o755) },
-		"no such file":             func() error { return os.Symlink("missing/names", names) },
+		"of another kind":       func() error { return os.WriteFile(names, []byte("a\n"), 0o644) },
+		"not a regular file: p": func() error { return syscall.Mkfifo(names, 0o644) },
+		"not a regular file: d": func() error { return os.Mkdir(names, 0o755) },
+		"no such file":          func() error { return os.Symlink("missing/names", names) },
 	} {
 		require.NoError(t, place())
 		before, err := os.Lstat(names)
@@ -207,8 +207,88 @@ func TestFile_NoNamesOfOurs(t *testing.T) {
 	c = ringtest.MustOpen(t, g, path)
 	require.True(t, c.Has(k))
 	require.NoError(t, c.Close())
-	_, err := ringtest.Open(g, filepath.Join(t.TempDir(), strings.Repeat("n", 251)))
-	require.ErrorIs(t, err, syscall.ENAMETOOLONG)
+}
+
+// The files beside a ring file that a crash has left blank, or with a part of their heads, hold
+// nothing, and the entries that need neither are there.
+func TestFile_BlankFilesBeside(t *testing.T) {
+	for _, text := range []string{"", "ring", strings.Repeat("\x00", 200)} {
+		path := filepath.Join(t.TempDir(), "cache")
+		p := openPacked(t, path)
+		p.MakeDict(t)
+		k := []byte("k")
+		require.NoError(t, p.Set(k, []byte("v")))
+		require.NoError(t, p.Namespace("n").Set(k, []byte("v")))
+		require.NoError(t, p.Close())
+		for _, name := range []string{path + ".names", path + ".dict"} {
+			require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		}
+		p = openPacked(t, path)
+		require.True(t, p.Has(k))
+		require.False(t, p.Namespace("n").Has(k))
+		require.NoError(t, p.Namespace("n").Set(k, []byte("v")))
+		require.NoError(t, ringtest.Validate(p.Cache))
+		require.NoError(t, p.Close())
+		p = openPacked(t, path)
+		require.True(t, p.Namespace("n").Has(k))
+		require.NoError(t, p.Close())
+	}
+}
+
+// The longest name of a file leaves room for those beside it.
+func TestFile_LongName(t *testing.T) {
+	dir := t.TempDir()
+	o := ringcache.Options{MaxBytes: 256 << 10, File: filepath.Join(dir, strings.Repeat("n", 250))}
+	_, err := ringcache.NewWithOptions(o)
+	require.ErrorIs(t, err, ringcache.ErrInvalidOptions)
+	require.ErrorContains(t, err, "File has a name of 250 bytes, must have at most 249")
+	require.Empty(t, listDir(t, dir))
+	o.File = o.File[:len(o.File)-1]
+	c, err := ringcache.NewWithOptions(o)
+	require.NoError(t, err)
+	require.NoError(t, c.Namespace("n").Set([]byte("k"), nil))
+	require.NoError(t, c.Close())
+	require.Len(t, listDir(t, dir), 2)
+}
+
+// The namespaces of a file that is emptied, because it has another version, are gone for good.
+func TestFile_AnotherVersionHasNoNamespaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	for version, want := range []int{0, 1, 1, 0, 0} {
+		c, err := ringcache.NewWithOptions(ringcache.Options{
+			MaxBytes: 256 << 10, File: path, Version: uint64(version / 3)})
+		require.NoError(t, err)
+		require.Len(t, maps.Collect(c.Namespaces()), want, "%d", version)
+		if version == 0 {
+			require.NoError(t, c.Namespace("n").Set([]byte("k"), nil))
+		}
+		require.NoError(t, c.Close())
+	}
+}
+
+// A snapshot does not replace the files of its own cache, however their paths are written.
+func TestSave_NotOverItsOwnFiles(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "cache"), filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink("cache", link))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))
+	c := ringtest.OpenFile(t, path, 1<<20)
+	k := []byte("k")
+	require.NoError(t, c.Set(k, []byte("v")))
+	for _, to := range []string{path, path + ".names", path + ".dict", link,
+		dir + "/sub/../cache", dir + "//cache.names"} {
+		err := c.SaveToFile(to)
+		require.ErrorContains(t, err, "Options.File", to)
+		require.ErrorContains(t, err, to)
+	}
+	require.Equal(t, []string{"cache", "link", "sub"}, listDir(t, dir))
+	for _, to := range []string{path + ".snapshot", path + "2", filepath.Join(dir, "sub", "cache")} {
+		require.NoError(t, c.SaveToFile(to))
+	}
+	require.NoError(t, c.Close())
+	c = ringtest.OpenFile(t, path, 1<<20)
+	require.True(t, c.Has(k))
+	require.NoError(t, c.Close())
 }
 
 // anotherBoot is not the ID of the boot of this machine.

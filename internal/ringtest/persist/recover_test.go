@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
-	"github.com/ringcache/ringcache/internal/dictfile"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/ringtest"
@@ -174,10 +174,14 @@ func TestFile_ColdPart(t *testing.T) {
 		"deleted": func(dict string) { require.NoError(t, os.Remove(dict)) },
 		"damaged": func(dict string) { require.NoError(t, os.Truncate(dict, 12)) },
 		"another": func(dict string) {
-			dicts, ok, err := dictfile.Read(dict, ringtest.FlateCompressor{}.ID())
+			f, err := cold.OpenFile(dict)
 			require.NoError(t, err)
-			require.True(t, ok)
-			require.NoError(t, dictfile.Write(dict, "another", dicts))
+			id := "\x00" + ringtest.FlateCompressor{}.ID()
+			require.Greater(t, len(f.Words()), 1)
+			require.Contains(t, f.Words(), id)
+			require.NoError(t, f.Set(id, 0))
+			require.NoError(t, f.Set("\x00another", 1))
+			require.NoError(t, f.Close())
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -353,6 +357,7 @@ func TestFile_AnotherCompressorStays(t *testing.T) {
 				require.NotZero(t, ringtest.CountPacked(p.Cache))
 			}
 			p := open("one")
+			p.MakeDict(t)
 			fill(p)
 			require.NoError(t, p.Close())
 			if removed {
