@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/index"
@@ -33,7 +34,7 @@ const (
 	// queuePart: the queue may have 1/queuePart of the cold part's chunks.
 	queuePart = 16
 
-	// coldRounds is how many records that were read a Set moves at most before it evicts one.
+	// coldRounds is how many records of the cold ring that were read a Set moves at most.
 	coldRounds = 4
 
 	// coldCompacted is the same if the cold ring is worth compacting: among so many records one is
@@ -134,8 +135,11 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // the limits include a cold part from the next computation on
 	q, s, queueMost := &c.queue, &c.store, max(c.queueMost, b.chunksFor(n))
-	from := c.size()
-	b.vacate(nil, func() (policy.Ring, bool) {
+	from, work := c.size(), policy.Work{Records: coldRounds, Bytes: math.MaxInt}
+	if s.WorthCompacting() {
+		work.Records = coldCompacted
+	}
+	b.vacate(&work, func() (policy.Ring, bool) {
 		most, dropped := b.coldMost(queueMost), from-c.size()
 		if c.size()+n <= most<<b.Shared.Shift && c.held() <= c.most {
 			if ok = b.extend(q, n, queueMost); ok {
@@ -152,7 +156,6 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 		if c.held() == 0 || dropped >= n+shrinkStep {
 			return 0, false
 		}
-		b.giveRounds()
 		return c.oldest(), true
 	})
 	return to, ok
@@ -170,40 +173,6 @@ func (b *Store) prefetchCold() {
 // coldMost returns how many chunks the cold ring may hold if the queue has queueMost chunks.
 func (b *Store) coldMost(queueMost int) int {
 	return max(0, b.cold.most-max(queueMost, b.cold.queue.Held()))
-}
-
-// giveRounds gives some of the oldest records of the cold part that were read there another round.
-// As long as there are enough dead records, all live ones get one.
-func (b *Store) giveRounds() {
-	rounds := coldRounds
-	if b.cold.store.WorthCompacting() {
-		rounds = coldCompacted
-	}
-	for range rounds {
-		if b.cold.oldest() != policy.Cold || !b.rotateCold() {
-			return
-		}
-	}
-}
-
-// rotateCold moves the record at the cold ring's tail to its head if it was read. It
-// reports false if the tail is to be dropped, or passed.
-func (b *Store) rotateCold() bool {
-	s := &b.cold.store
-	if s.Size == 0 {
-		return false
-	}
-	hd, ok := s.Header(s.Tail)
-	if !ok || hd.Dead || b.Shared.Expired(hd.Expiry) || b.isForgotten(s, s.Tail, hd) {
-		return false
-	}
-	p, ok := b.Index.Find(b.keyHash(s, s.Tail, hd), policy.Cold, s.Tail)
-	if !ok || !index.WasRead(p.Slot) && !s.WorthCompacting() {
-		return false
-	}
-	p.Slot = index.WithoutRead(p.Slot)
-	b.rotate(policy.Cold, p, hd)
-	return true
 }
 
 // mayGiveCold reports whether the cold part has a chunk to give, and the step is not over.
@@ -311,7 +280,7 @@ type Waiting struct {
 // damaged. No Set passes that tail as long as the cold ring holds anything.
 func (b *Store) passDead() {
 	q := &b.cold.queue
-	b.vacate(nil, func() (policy.Ring, bool) {
+	b.vacate(&policy.Work{}, func() (policy.Ring, bool) {
 		if q.Size == 0 {
 			return 0, false
 		}

@@ -119,7 +119,10 @@ func (b *Store) Settle() {
 	b.Shared.Recovered.Entries.Add(uint64(b.live()))
 	b.shapeCold()
 	if b.policy.Kind == policy.FIFO {
-		b.emptySmall() // the cold part has room for what that drops
+		for b.Rings[policy.Small].Held() > 0 { // the cold part has room for what that drops
+			work := policy.SetWork(b.Longest, b.Shared.mostMoved)
+			b.passTail(policy.Small, &work)
+		}
 	}
 }
 
@@ -242,27 +245,4 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	b.sweep()
 	b.tendIndex()
 	return !there, true
-}
-
-// emptySmall moves the records that another policy has left in small to main.
-func (b *Store) emptySmall() {
-	small := &b.Rings[policy.Small]
-	for small.Size > 0 {
-		hd, ok := small.Header(small.Tail)
-		if !ok {
-			small.Reset()
-			break
-		}
-		p, there := b.Index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
-		switch {
-		case hd.Dead:
-			small.ReleaseDead(hd)
-		case !there:
-			b.dropTail(policy.Small, &b.Rings[policy.Small], &hd)
-		default:
-			work := policy.SetWork(hd.Total(), b.Shared.mostMoved)
-			b.promote(p, &hd, &work)
-		}
-	}
-	small.Trim()
 }

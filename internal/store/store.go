@@ -158,7 +158,9 @@ func (b *Store) Set(w *Write) error {
 		// While the index's cache line is being fetched. If this turns out to be an overwrite, the room
 		// is left to the next insert.
 		b.about = w.Hash
-		b.passFor(v.ring, w.Bytes, 1)
+		if held := b.Rings[v.ring].Held(); w.Bytes <= held<<b.Shared.Shift {
+			b.makeRoom(v.ring, w.Bytes, held)
+		}
 		b.about = 0
 	}
 	rec, slot, s, got := b.Candidate(w.Hash, nil)

@@ -37,21 +37,22 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 		b.passLive(in, r, &hd, w)
 		return
 	}
-	if w != nil && w.Keep {
+	if w.Keep {
 		w.Bytes -= passCost
 	}
 }
 
 // passLive is passTail of a live record of ring r. The first rule that applies decides:
 //
-//  1. A record of the cold part, or one that is too long for the bucket by now, is dropped.
+//  1. A record of the queue, or one that is too long for the bucket by now, is dropped.
 //  2. With FIFO, so is any other, without a look at the index, if there is nothing to compact.
 //  3. The entry that the write is about stays while the work lasts (about).
 //  4. While a ring is compacted (Work.Keep), all stay.
 //  5. In a ring that is worth compacting, what the policy would drop stays.
-//  6. The policy decides. What it drops may go to the cold part instead.
+//  6. In the cold ring, an entry that was read there stays while the work lasts.
+//  7. The policy decides. What it drops may go to the cold part instead.
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *policy.Work) {
-	if in >= policy.Queue || hd.Total() > b.Longest ||
+	if in == policy.Queue || hd.Total() > b.Longest || in == policy.Main &&
 		b.policy.Kind == policy.FIFO && !w.Keep && !r.WorthCompacting() && !b.cold.on { // needs no slot
 		b.dropTail(in, r, hd)
 		return
@@ -72,7 +73,7 @@ func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *pol
 	case policy.Reinsert:
 		b.rotate(in, p, *hd)
 	default:
-		if !b.cold.on || !b.demote(in, p, *hd) {
+		if !b.cold.on || in == policy.Cold || !b.demote(in, p, *hd) {
 			b.dropTail(in, r, hd)
 		}
 	}
@@ -105,8 +106,15 @@ func (b *Store) judgeTail(
 		}
 		return verdict
 	}
+	if in == policy.Cold && index.WasRead(p.Slot) && w.Spend(n) {
+		p.Slot = index.WithoutRead(p.Slot)
+		return policy.Reinsert
+	}
 	if r.WorthCompacting() && w.Spend(n) {
 		return policy.Reinsert
+	}
+	if in == policy.Cold {
+		return policy.Drop
 	}
 	onProbation := index.IsMarked(p.Slot)
 	if onProbation {
@@ -216,7 +224,7 @@ func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 		fits = n <= limit<<b.Shared.Shift
 	}
 	if fits {
-		b.makeRoom(policy.Main, n, limit, w)
+		b.passFor(policy.Main, n, limit, w)
 		fits = main.Extend(uint64(n), limit) == nil
 	}
 	if small := &b.Rings[policy.Small]; !fits {
