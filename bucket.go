@@ -27,7 +27,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     [2]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
+	_     [3]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
 }
 
 // Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a

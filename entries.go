@@ -114,11 +114,10 @@ func (c *Cache) Len() int {
 	n := 0
 	c.each(func(b *bucket) {
 		b.mu.Lock()
-		has := b.Sizes()
-		n += has.Entries - has.Spaced
+		n += b.Sizes().Entries
 		b.mu.Unlock()
 	})
-	return n
+	return max(n-c.shared.Generations.Entries(), 0)
 }
 
 // All returns an iterator over the entries of the cache, in no particular order. Key and value are

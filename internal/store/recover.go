@@ -150,23 +150,13 @@ func (b *Store) recoverRecord(
 		r.DeadBytes += hd.Total()
 		return key
 	}
-	r.Count(1, hd.Total(), hd.Deadlines != record.Timeless)
-	b.seen = max(b.seen, int32(hd.Total()))
 	if hd.Kind&record.Spaced != 0 {
-		b.spaced++
+		b.Shared.Generations.Enter(generation.Of(key))
 	}
-	if g, ok := b.generationAt(r, pos, hd); ok {
-		u := b.Shared.Generations.Enter(g)
-		u.Entries.Add(1)
-		u.Bytes.Add(int64(hd.Total()))
-	}
-	if b.Large {
-		b.Shared.LargeKeysOf(h).Add(1)
-	}
+	b.count(r, &Write{Key: key, Hash: h, Kind: hd.Kind, Bytes: hd.Total(), Times: r.Times(pos, hd)})
 	if hd.Deadlines != record.Timeless {
 		b.noteExpiry(math.MaxUint32) // the record has room for an expiry, even if it has none
 	}
-	b.noteExpiry(hd.Expiry)
 	b.limitIdle(r, pos, hd)
 	var f Found
 	if b.findCounting(&f, key, h) {
@@ -226,20 +216,15 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	}
 	if there {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
+		f.Presence = Killed
 	}
 	pos := r.Append(rec, nil, nil)
-	r.Count(1, len(rec), w.Last != 0)
-	b.seen = max(b.seen, int32(len(rec)))
-	if w.Kind&record.Spaced != 0 {
-		b.Shared.Generations.Count(generation.Of(w.Key), 1, len(rec))
-		b.spaced++
+	w.Bytes, w.Times = len(rec), record.Times{Expiry: w.Last}
+	if w.Last != 0 {
+		w.Times.Deadlines = record.Timed
 	}
-	b.noteExpiry(w.Last)
-	slot := index.Slot(w.Hash, w.Ring, pos)
-	if b.Touches {
-		slot = index.WithFreq(slot, w.Freq)
-	}
-	b.enter(&f, slot, w.Hash)
+	b.count(r, w)
+	b.putSlot(&f, w, w.Ring, pos)
 	b.known = hintUnknown
 	b.appended += len(rec)
 	b.sweep()

@@ -289,8 +289,7 @@ func (b *Store) DropStep(left *int) (done bool) {
 			}
 			hd, ok := r.Header(r.Tail)
 			if !ok {
-				b.Corruptions.Add(1)
-				r.Reset()
+				b.dropRing(r)
 				break
 			}
 			records++

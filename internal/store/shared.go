@@ -91,9 +91,10 @@ type Shared struct {
 
 	learners [2]learner // of the small buckets, and of the large ones
 
-	// LargeKeys counts the keys in large buckets, by the low bits of their hashes (I8). It
-	// changes under the large bucket's lock; a Set and a Del hold the small one's too.
-	LargeKeys [BucketCount]atomic.Int32
+	// LargeKeys counts the keys in large buckets, by the low bits of their hashes (I8): those of a
+	// large bucket lie together. It changes under the large bucket's lock; a Set and a Del hold the
+	// small one's too.
+	LargeKeys [LargeBuckets * BucketCount]atomic.Int32
 }
 
 // NewShared returns the state that the buckets of a cache share. The cache takes its memory from
@@ -187,7 +188,9 @@ func (s *Shared) Mix(x uint64) uint64 {
 }
 
 // LargeKeysOf returns the count of the keys in large buckets whose hashes end like h.
-func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(BucketCount-1)] }
+func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 {
+	return &s.LargeKeys[h&(LargeBuckets*BucketCount-1)]
+}
 
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }

@@ -55,7 +55,6 @@ type Store struct {
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
 	growAt    int32       // load factor at which the index grows, in sixteenths
 	pageDelta int32       // pages that the index is about to get
-	spaced    int         // live records of namespaces
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
@@ -267,21 +266,24 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 		return 0, err
 	}
 	var buf [record.MaxHeader]byte
-	t := w.Times
-	pos := r.Append(b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t), w.Key, w.Value)
-	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
+	pos := r.Append(b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), w.Times), w.Key, w.Value)
+	b.count(r, w)
+	return pos, nil
+}
+
+// count counts the record of a write, which is in ring r now.
+func (b *Store) count(r *ring.Ring, w *Write) {
+	r.Count(1, w.Bytes, w.Times.Deadlines != record.Timeless)
 	b.seen = max(b.seen, int32(w.Bytes))
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.Count(generation.Of(w.Key), 1, w.Bytes)
-		b.spaced++
 	}
-	if t.Expiry != 0 {
-		b.noteExpiry(t.Expiry)
+	if w.Times.Expiry != 0 {
+		b.noteExpiry(w.Times.Expiry)
 	}
 	if b.Large {
 		b.Shared.LargeKeysOf(w.Hash).Add(1)
 	}
-	return pos, nil
 }
 
 // putSlot enters a record into the index. If it replaces another one, that is f.
@@ -368,9 +370,6 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd *record.Header, h uint64) {
 // gone: those of namespaces.
 func (b *Store) uncountGone(r *ring.Ring, hd *record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
-	if hd.Kind&record.Spaced != 0 {
-		b.spaced--
-	}
 	if b.Large {
 		b.Shared.LargeKeysOf(h).Add(-1)
 	}
@@ -413,7 +412,6 @@ func (b *Store) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 // Sizes are the numbers of entries and bytes in a bucket.
 type Sizes struct {
 	Entries   int // live records
-	Spaced    int // of these, the ones in namespaces
 	LiveBytes int // of the live records
 	DeadBytes int // of the dead ones
 	Ghosts    int // evicted entries whose hashes are remembered
@@ -429,7 +427,7 @@ func (b *Store) Sizes() Sizes {
 		slots += int(used)
 	}
 	return Sizes{
-		Entries: live, Spaced: b.spaced,
+		Entries:   live,
 		LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
 		Ghosts:     slots - live, // a live record has one slot (I7), all others are stale
 		Cold:       b.cold.queue.Entries + b.cold.store.Entries,
@@ -481,7 +479,6 @@ func (b *Store) Reset() {
 func (b *Store) forget() {
 	b.hasTTL = false
 	b.Mortal.Store(false)
-	b.spaced = 0
 	b.known = hintUnknown
 	b.victim.known = false
 }

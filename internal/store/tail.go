@@ -21,9 +21,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	r := b.Ring(in)
 	hd, ok := r.Header(r.Tail)
 	if !ok {
-		// Without its length, the records behind it cannot be found either.
-		b.Corruptions.Add(1)
-		r.Reset()
+		b.dropRing(r)
 		return
 	}
 	switch {
@@ -39,6 +37,38 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	}
 	if w.Keep {
 		w.Bytes -= passCost
+	}
+}
+
+// dropRing drops all records of a ring, because the header at its tail is damaged. Without its
+// length, only the index has the places of the live records behind it. The damaged record itself
+// stays in the counts of its namespace.
+func (b *Store) dropRing(r *ring.Ring) {
+	b.Corruptions.Add(1)
+	b.Index.Each(func(slot, _ uint64) {
+		pos := index.Pos(slot)
+		if b.Ring(index.Ring(slot)) != r || !r.Live(slot) {
+			return
+		}
+		if hd, ok := r.Header(pos); ok && !hd.Dead {
+			b.uncount(r, pos, &hd, b.keyHash(r, pos, hd))
+		}
+	})
+	r.Reset()
+	if !b.Large {
+		return
+	}
+	first := (int(b.Number) - b.Shared.Buckets) * BucketCount
+	for i := range BucketCount {
+		b.Shared.LargeKeys[first+i].Store(0)
+	}
+	for in := range policy.Ring(RingCount) {
+		b.each(in, new(uint64), 0, func(pos uint64, hd record.Header) bool {
+			if !hd.Dead {
+				b.Shared.LargeKeysOf(b.keyHash(b.Ring(in), pos, hd)).Add(1)
+			}
+			return true
+		})
 	}
 }
 
