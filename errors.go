@@ -95,7 +95,7 @@ var (
 	// moved to main, without a lock, and the call is retried.
 	errCold = errors.New("value is in the cold part")
 
-	// errNoRoom says that the condition of the write holds, and that other buckets must release
+	// errNoRoom says that the condition of a large write holds, and that other buckets must release
 	// memory for its record.
 	errNoRoom = errors.New("other buckets have the memory")
 )

@@ -243,13 +243,13 @@ func (b *Store) Promote(was *Found, w *Write, must bool) {
 	if w.Measure(b.Shared); w.Bytes > b.Longest {
 		if must {
 			b.remove(&f, w.Hash, Evicted)
-			b.countEvicted(policy.Cold, &f.Header)
+			b.countEvicted(&f.Header)
 		}
 		return
 	}
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 	if err := b.insert(&f, w); err != nil { // there is no memory for it
-		b.countEvicted(policy.Cold, &f.Header)
+		b.countEvicted(&f.Header)
 		_ = b.Fail(w, err)
 	}
 }
@@ -276,31 +276,26 @@ type Waiting struct {
 	Packed     []byte // empty: it stays as it is
 }
 
-// passDead releases the dead records at the queue's tail, and all records if the one there is
-// damaged. No Set passes that tail as long as the cold ring holds anything.
-func (b *Store) passDead() {
-	q := &b.cold.queue
-	b.vacate(&policy.Work{}, func() (policy.Ring, bool) {
-		if q.Size == 0 {
-			return 0, false
+// waiting returns the header of the live record at the queue's tail, if there is one. It releases
+// dead ones there, and all records if the one there is damaged. No Set passes that tail as long as
+// the cold ring holds anything.
+func (b *Store) waiting() (hd record.Header, ok bool) {
+	for q := &b.cold.queue; q.Size > 0; b.passTail(policy.Queue, &policy.Work{}) {
+		if hd, ok = q.Header(q.Tail); ok && !hd.Dead {
+			return hd, true
 		}
-		hd, ok := q.Header(q.Tail)
-		return policy.Queue, !ok || hd.Dead
-	})
+	}
+	return hd, false
 }
 
 // TakeWaiting copies the record at the queue's tail. It reports false if there is none.
 func (b *Store) TakeWaiting(w *Waiting) bool {
 	b.cold.signalled = false
-	if b.Closed {
-		return false
-	}
-	b.passDead()
 	q := &b.cold.queue
-	if q.Size == 0 {
+	hd, ok := b.waiting()
+	if !ok {
 		return false
 	}
-	hd, _ := q.Header(q.Tail) // passDead has seen it
 	w.pos, w.total, w.kind = q.Tail, hd.Total(), hd.Kind
 	at := q.Tail + uint64(hd.Size)
 	w.key, _ = q.Read(w.key[:0], at, hd.KeyLen)
@@ -318,15 +313,11 @@ func (b *Store) PackWaiting(w *Waiting) {
 // PutAway moves the record to the cold ring, if it is still at the queue's tail. It reports false
 // if the cold ring has no room.
 func (b *Store) PutAway(w *Waiting) bool {
-	if b.Closed {
-		return false
-	}
-	b.passDead()
 	q := &b.cold.queue
-	if q.Size == 0 || q.Tail != w.pos {
+	hd, ok := b.waiting()
+	if !ok || q.Tail != w.pos {
 		return true // it was dead, or evicted
 	}
-	hd, _ := q.Header(w.pos) // passDead has seen it
 	p, ok := b.Index.Find(b.Shared.HashOf(w.key, w.kind), policy.Queue, w.pos)
 	if !ok {
 		b.Corruptions.Add(1)

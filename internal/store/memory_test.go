@@ -124,13 +124,13 @@ func TestMemory_RotationNeedsNone(t *testing.T) {
 	for from.refusals.Load() < 20 {
 		runtime.Gosched() // until they all wait for the pool
 	}
-	before := ringtest.PolicyOf(p.Cache).EvictedCold
+	before := ringtest.PolicyOf(p.Cache).Evicted
 	rotated := rotateSome(t, p)
 	close(stop)
 	others.Wait()
 	from.giveBack()
 	require.Greater(t, rotated, 500)
-	require.LessOrEqual(t, ringtest.PolicyOf(p.Cache).EvictedCold-before, uint64(rotated/10))
+	require.LessOrEqual(t, ringtest.PolicyOf(p.Cache).Evicted-before, uint64(rotated/10))
 	require.NoError(t, ringtest.Validate(p.Cache))
 	require.Greater(t, p.RequireTrue(t), 300)
 }

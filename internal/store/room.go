@@ -55,12 +55,6 @@ const (
 	compactBytes   = 256 << 10
 )
 
-// compactWork returns the moves that compaction may make for a record of n bytes.
-func (b *Store) compactWork(n int) policy.Work {
-	most := min(max(compactBytes, 16*n), b.Shared.mostMoved)
-	return policy.Work{Records: compactRecords, Bytes: most, Keep: true}
-}
-
 // place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
 // and how many chunks it may hold.
 func (b *Store) place(f *Found, w *Write) (to policy.Ring, limit int) {
@@ -97,17 +91,11 @@ func (b *Store) admit(f *Found, w *Write, l limits) policy.Ring {
 		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
 	case b.policy.Kind == policy.FIFO || w.Restored && w.Ring == policy.Main:
 		return policy.Main
-	case w.Restored:
-		return b.policy.Admit(policy.NoGhost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
-	case f.Presence != Absent:
-		b.GhostHits++
+	case f.Presence != Absent && !w.Restored:
 		ghost = policy.GhostOf(index.HasPast(f.Slot), b.gone(f.Slot), small.Size+main.Size)
 		if !index.IsMarked(f.Slot) { // else a lookup has found it before
 			b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 		}
-	}
-	if b.policy.Full {
-		return b.policy.Admit(ghost, true, true) // whatever fits
 	}
 	return b.policy.Admit(ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 }
@@ -181,32 +169,26 @@ func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need 
 // done. It evicts no live entry.
 func (b *Store) compact(to policy.Ring, n int) {
 	r, need := &b.Rings[to], b.chunksFor(n)
-	work := b.compactWork(n)
-	least := work.Bytes - aheadShare*n // beyond that it moves only what it must
 	held, limit, over, l := -1, 0, false, limits{}
-	b.vacate(&work, func() (policy.Ring, bool) {
-		in, worth := b.deadest()
-		if !worth {
-			return in, false
-		}
+	b.squeeze(n, func(moved int) bool {
 		if now := b.chunks(); now != held { // limits depend on it
 			l = b.limit()
 			held, limit, over = now, max(l.of(to), need), b.isOver(l)
 		}
-		if r.Fits(n, limit) && !over && (!b.isNearlyFull(l) || work.Bytes < least) {
-			return in, false
-		}
-		return in, !work.IsDone()
+		// Beyond its share it moves only what it must.
+		return r.Fits(n, limit) && !over && (!b.isNearlyFull(l) || moved > aheadShare*n)
 	})
 }
 
-// squeeze compacts rings until enough reports true, or no ring is worth compacting, or the work of
-// a Set of n bytes is done; then it reports false. It evicts no live entry.
-func (b *Store) squeeze(n int, enough func() bool) (done bool) {
-	work := b.compactWork(n)
+// squeeze compacts rings until enough, which gets the bytes moved so far, reports true, or no ring
+// is worth compacting, or the work of a Set of n bytes is done; then it reports false. It evicts no
+// live entry.
+func (b *Store) squeeze(n int, enough func(moved int) bool) (done bool) {
+	most := min(max(compactBytes, 16*n), b.Shared.mostMoved)
+	work := policy.Work{Records: compactRecords, Bytes: most, Keep: true}
 	b.vacate(&work, func() (policy.Ring, bool) {
 		in, worth := b.deadest()
-		done = !worth || enough()
+		done = !worth || enough(most-work.Bytes)
 		return in, !done && !work.IsDone()
 	})
 	return done
@@ -237,13 +219,19 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	return policy.Main, b.Rings[policy.Main].Held() > l.main
 }
 
+// KeepQuota tells Give that the bucket keeps its quota.
+const KeepQuota = -1
+
 // Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
 // than keep. Each ring gives up what it holds above its part. It returns the bytes that are missing
 // after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
+	if keep == KeepQuota {
+		keep = b.quota()
+	}
 	from, work := b.held(), policy.SetWork(n, b.Shared.mostMoved)
 	least := max(keep, from-n)
-	if !b.squeeze(n, func() bool { return b.held() <= least }) {
+	if !b.squeeze(n, func(int) bool { return b.held() <= least }) {
 		return b.held() - least
 	}
 	chunks := max(0, least-b.Index.Pages()*b.Shared.Pool.PageSize()) >> b.Shared.Shift

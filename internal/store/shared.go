@@ -91,10 +91,11 @@ type Shared struct {
 
 	learners [2]learner // of the small buckets, and of the large ones
 
-	// LargeKeys counts the keys in large buckets, by the low bits of their hashes (I8): those of a
-	// large bucket lie together. It changes under the large bucket's lock; a Set and a Del hold the
+	// LargeKeys counts the keys in large buckets, by the large bucket and as many more hash bits as
+	// choose a small one (I8). It changes under the large bucket's lock; a Set and a Del hold the
 	// small one's too.
-	LargeKeys [LargeBuckets * BucketCount]atomic.Int32
+	LargeKeys []atomic.Int32
+	largeAt   uint8 // the lowest of these bits
 }
 
 // NewShared returns the state that the buckets of a cache share. The cache takes its memory from
@@ -112,6 +113,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	if s.File != nil {
 		s.Form = record.Checked
 	}
+	s.LargeKeys, s.largeAt = make([]atomic.Int32, LargeBuckets*c.Buckets), BucketBits-Log2(c.Buckets)
 	s.noCold.init(s)
 	if s.Compression != nil {
 		s.Compression.Longest.Store(int64(s.Longest(maxBytes, false)))
@@ -187,9 +189,9 @@ func (s *Shared) Mix(x uint64) uint64 {
 	return hi ^ lo
 }
 
-// LargeKeysOf returns the count of the keys in large buckets whose hashes end like h.
+// LargeKeysOf returns the count of the keys in large buckets whose hashes are like h.
 func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 {
-	return &s.LargeKeys[h&(LargeBuckets*BucketCount-1)]
+	return &s.LargeKeys[h>>(s.largeAt&63)&uint64(len(s.LargeKeys)-1)]
 }
 
 // Arrival counts records and their bytes.
@@ -362,14 +364,6 @@ func (s *Shared) Longest(bound int, large bool) int {
 type learner struct {
 	mu sync.Mutex
 	policy.Learner
-}
-
-// learner returns the one for large buckets, or that for small ones.
-func (s *Shared) learner(large bool) *learner {
-	if large {
-		return &s.learners[1]
-	}
-	return &s.learners[0]
 }
 
 // Log2 returns the logarithm of a power of two.

@@ -87,15 +87,14 @@ type Store struct {
 
 // counters are what a bucket adds to Stats.
 type counters struct {
-	Sets, Dels                                  uint64
-	EvictedSmall, EvictedMain, EvictedDisplaced uint64
-	EvictedCold, EvictedBytes                   uint64
-	Expired, ExpiredBytes                       uint64
-	Promotions, Reinsertions, GhostHits         uint64
-	MovedBytes                                  uint64
-	Collisions, Corruptions                     atomic.Uint64
-	ColdHits                                    atomic.Uint64
-	QueueFull                                   uint64 // records left uncompressed: the queue was full
+	Sets, Dels               uint64
+	Evicted, EvictedBytes    uint64
+	Expired                  uint64
+	Promotions, Reinsertions uint64
+	MovedBytes               uint64
+	Collisions, Corruptions  atomic.Uint64
+	ColdHits                 atomic.Uint64
+	QueueFull                uint64 // records left uncompressed: the queue was full
 }
 
 // Init makes a bucket ready for use. Large buckets have the highest numbers. The bucket's quota
@@ -346,7 +345,6 @@ func (b *Store) kill(
 	}
 	if why == Expired {
 		b.Expired++
-		b.ExpiredBytes += uint64(hd.Total())
 	}
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
@@ -395,8 +393,7 @@ func (b *Store) displace(victim uint64) {
 	}
 	b.kill(r, pos, hd, b.keyHash(r, pos, hd), why)
 	if why == Evicted {
-		b.EvictedDisplaced++
-		b.EvictedBytes += uint64(hd.Total())
+		b.countEvicted(&hd)
 	}
 }
 
@@ -414,24 +411,16 @@ type Sizes struct {
 	Entries   int // live records
 	LiveBytes int // of the live records
 	DeadBytes int // of the dead ones
-	Ghosts    int // evicted entries whose hashes are remembered
+	Cold      int // of the live records, those in the cold part
 
-	Cold, ColdBytes int // the parts of Entries and LiveBytes in the cold part
-	IndexBytes      int
+	IndexBytes int
 }
 
 // Sizes returns the sizes of the bucket.
 func (b *Store) Sizes() Sizes {
-	slots, live := 0, b.live()
-	for _, used := range b.Index.Used {
-		slots += int(used)
-	}
 	return Sizes{
-		Entries:   live,
-		LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
-		Ghosts:     slots - live, // a live record has one slot (I7), all others are stale
+		Entries: b.live(), LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
 		Cold:       b.cold.queue.Entries + b.cold.store.Entries,
-		ColdBytes:  b.cold.queue.EntryBytes + b.cold.store.EntryBytes,
 		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
 	}
 }

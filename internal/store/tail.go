@@ -16,9 +16,14 @@ import (
 const passCost = 16
 
 // passTail passes the oldest record of a ring: it drops it, or moves it to the head of the same
-// ring or of another one. A dropped record's slot stays in the index, stale: it is the ghost.
+// ring or of another one. A dropped record's slot stays in the index, stale: it is the ghost. An
+// empty ring gives its chunk back.
 func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	r := b.Ring(in)
+	if r.Size == 0 {
+		r.Trim()
+		return
+	}
 	hd, ok := r.Header(r.Tail)
 	if !ok {
 		b.dropRing(r)
@@ -58,9 +63,9 @@ func (b *Store) dropRing(r *ring.Ring) {
 	if !b.Large {
 		return
 	}
-	first := (int(b.Number) - b.Shared.Buckets) * BucketCount
-	for i := range BucketCount {
-		b.Shared.LargeKeys[first+i].Store(0)
+	n := b.Shared.Buckets
+	for i := range n {
+		b.Shared.LargeKeys[(int(b.Number)-n)*n+i].Store(0)
 	}
 	for in := range policy.Ring(RingCount) {
 		b.each(in, new(uint64), 0, func(pos uint64, hd record.Header) bool {
@@ -213,7 +218,7 @@ func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd *record.Header) {
 	if in < policy.Queue {
 		b.policy.Dropped(in)
 	}
-	b.countEvicted(in, hd)
+	b.countEvicted(hd)
 }
 
 // largeHash returns the hash of the key of the record at pos, if this is a large
@@ -226,16 +231,9 @@ func (b *Store) largeHash(r *ring.Ring, pos uint64, hd *record.Header) uint64 {
 }
 
 // countEvicted counts an entry that was evicted.
-func (b *Store) countEvicted(in policy.Ring, hd *record.Header) {
+func (b *Store) countEvicted(hd *record.Header) {
+	b.Evicted++
 	b.EvictedBytes += uint64(hd.Total())
-	switch in {
-	case policy.Small:
-		b.EvictedSmall++
-	case policy.Main:
-		b.EvictedMain++
-	default:
-		b.EvictedCold++
-	}
 }
 
 // promote moves the record at the tail of small to the head of main. Its frequency begins anew. If
@@ -318,7 +316,7 @@ func (b *Store) rotateThrough(
 		if hd.Kind&record.Spaced != 0 {
 			b.Shared.Generations.Count(generation.Of(buf[hd.Size:]), -1, -n)
 		}
-		b.countEvicted(in, &hd)
+		b.countEvicted(&hd)
 		if b.Shared.Notifies && hd.Kind.IsUsers() {
 			b.keepRemoval(slices.Clone(buf[hd.Size:]), hd, Evicted)
 		}
