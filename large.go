@@ -25,7 +25,7 @@ func (c *engine) setLarge(b *bucket, w *write) error {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	need, err := c.setInLarge(b, w, false)
-	if err != errNoRoom {
+	if need == 0 {
 		return err
 	}
 	c.shared.AddHeld(need) // the small buckets' quotas leave it out meanwhile
@@ -35,8 +35,9 @@ func (c *engine) setLarge(b *bucket, w *write) error {
 	return err
 }
 
-// setInLarge stores a large record whose small bucket is b. If it returns errNoRoom, other buckets
-// have to release memory first, until the pool has need bytes. freed tells that they have.
+// setInLarge stores a large record whose small bucket is b. If it returns a need, it has stored
+// nothing: other buckets have to release memory first, until the pool has so many bytes. freed tells
+// that they have.
 func (c *engine) setInLarge(b *bucket, w *write, freed bool) (need int, err error) {
 	lb := c.largeBucket(w.Hash)
 	b.lock()
@@ -63,7 +64,7 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (need int, err erro
 	lb.Expect(w.Bytes)
 	defer lb.Expect(0)
 	if need = lb.Demand(w.Bytes); !freed && c.shared.Pool.Spare() < need {
-		return need, errNoRoom
+		return need, nil
 	}
 	b.invalidateLocked(w)
 	b.Delete(&w.Write, nil)
@@ -189,10 +190,8 @@ func (c *engine) exceedsMemory(n int) error {
 // buckets release as much memory as b lacks; own is the key's small bucket, which is locked too.
 func (c *engine) retryLocked(b, own *bucket, w *write, err error) error {
 	for more, tries := true, 0; more && tries < retryTries; tries++ {
-		if c.exceedsMemory(w.Bytes) != nil {
-			break
-		}
-		if more = !b.Index.Empty() || c.shared.File == nil || c.takePageLocked(w); !more {
+		if c.exceedsMemory(w.Bytes) != nil ||
+			b.Index.Empty() && c.shared.File != nil && !c.takePageLocked(w) {
 			break
 		}
 		more = c.takeLackLocked(b, w)
