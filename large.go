@@ -36,8 +36,8 @@ func (c *engine) setLarge(b *bucket, w *write) error {
 }
 
 // setInLarge stores a large record whose small bucket is b. If it returns a need, it has stored
-// nothing: other buckets have to release memory first, until the pool has so many bytes. freed tells
-// that they have.
+// nothing: other buckets have to release memory first, until the pool has so many bytes. freed
+// tells that they have.
 func (c *engine) setInLarge(b *bucket, w *write, freed bool) (need int, err error) {
 	lb := c.largeBucket(w.Hash)
 	b.lock()

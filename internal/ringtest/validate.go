@@ -17,7 +17,7 @@ func Validate(c *ringcache.Cache) error {
 	arena.Lock()
 	defer arena.Unlock()
 	var errs []error
-	large, held := map[*atomic.Int32]int{}, int64(0)
+	large, held := map[*atomic.Int64]int64{}, int64(0)
 	for i := range Shared(c).Buckets + store.LargeBuckets {
 		b := Nth(c, i)
 		b.Mu.Lock()
@@ -34,8 +34,8 @@ func Validate(c *ringcache.Cache) error {
 	}
 	for i := range Shared(c).LargeKeys {
 		count := &Shared(c).LargeKeys[i]
-		if n := int(count.Load()); n != large[count] {
-			errs = append(errs, fmt.Errorf("I8: count %d is %d, of %d large keys", i, n, large[count]))
+		if n := count.Load(); n != large[count] {
+			errs = append(errs, fmt.Errorf("I8: count %d is %x, of %x large keys", i, n, large[count]))
 		}
 	}
 	if counted := Shared(c).Arrivals.Held.Load(); held != counted {

@@ -17,9 +17,9 @@ import (
 // The invariants of a bucket. They have the numbers of docs/design.md.
 
 // Check walks the bucket and returns an error for each invariant that does not hold, by its number.
-// For a large bucket, it adds the number of keys to large, by their count in LargeKeys (I8). A
+// For a large bucket, it adds its keys to large, as LargeKeys counts them (I8). A
 // closed bucket has nothing to check.
-func (b *Store) Check(large map[*atomic.Int32]int) error {
+func (b *Store) Check(large map[*atomic.Int64]int64) error {
 	if b.Closed {
 		return nil
 	}
@@ -38,7 +38,7 @@ type place struct {
 
 // checkRings checks what the rings hold, and returns the live records with the hashes of
 // their keys.
-func (b *Store) checkRings(large map[*atomic.Int32]int) (live map[place]uint64, err error) {
+func (b *Store) checkRings(large map[*atomic.Int64]int64) (live map[place]uint64, err error) {
 	live = map[place]uint64{}
 	for in := range b.inUse() {
 		r := b.Ring(in)
@@ -49,7 +49,7 @@ func (b *Store) checkRings(large map[*atomic.Int32]int) (live map[place]uint64, 
 			hash := b.keyHash(r, pos, hd)
 			live[place{in, pos}] = hash
 			if b.Large {
-				large[b.Shared.LargeKeysOf(hash)]++
+				large[b.Shared.LargeKeysOf(hash)] += largeKey(hash)
 			}
 			if t := r.Times(pos, hd); t.Last != 0 && clock.Earlier(t.Expiry, t.Last) != t.Expiry {
 				return fmt.Errorf("I11: a record expires in tick %d, its last deadline is %d",

@@ -91,11 +91,10 @@ type Shared struct {
 
 	learners [2]learner // of the small buckets, and of the large ones
 
-	// LargeKeys counts the keys in large buckets, by the large bucket and as many more hash bits as
-	// choose a small one (I8). It changes under the large bucket's lock; a Set and a Del hold the
-	// small one's too.
-	LargeKeys []atomic.Int32
-	largeAt   uint8 // the lowest of these bits
+	// LargeKeys counts the keys in large buckets, by the low bits of their hashes (I8). Each large
+	// bucket has 16 bits of a count. They change under its lock; a Set and a Del hold the small one's
+	// too.
+	LargeKeys [BucketCount]atomic.Int64
 }
 
 // NewShared returns the state that the buckets of a cache share. The cache takes its memory from
@@ -113,7 +112,6 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	if s.File != nil {
 		s.Form = record.Checked
 	}
-	s.LargeKeys, s.largeAt = make([]atomic.Int32, LargeBuckets*c.Buckets), BucketBits-Log2(c.Buckets)
 	s.noCold.init(s)
 	if s.Compression != nil {
 		s.Compression.Longest.Store(int64(s.Longest(maxBytes, false)))
@@ -189,10 +187,14 @@ func (s *Shared) Mix(x uint64) uint64 {
 	return hi ^ lo
 }
 
-// LargeKeysOf returns the count of the keys in large buckets whose hashes are like h.
-func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 {
-	return &s.LargeKeys[h>>(s.largeAt&63)&uint64(len(s.LargeKeys)-1)]
-}
+// LargeKeysOf returns the count of the keys in large buckets whose hashes end like h.
+func (s *Shared) LargeKeysOf(h uint64) *atomic.Int64 { return &s.LargeKeys[h&(BucketCount-1)] }
+
+// largeKeyBits are the bits that each large bucket has of a count.
+const largeKeyBits = 64 / LargeBuckets
+
+// largeKey returns what a key of hash h adds to its count.
+func largeKey(h uint64) int64 { return 1 << (h >> BucketBits % LargeBuckets * largeKeyBits) }
 
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }

@@ -281,7 +281,7 @@ func (b *Store) count(r *ring.Ring, w *Write) {
 		b.noteExpiry(w.Times.Expiry)
 	}
 	if b.Large {
-		b.Shared.LargeKeysOf(w.Hash).Add(1)
+		b.Shared.LargeKeysOf(w.Hash).Add(largeKey(w.Hash))
 	}
 }
 
@@ -369,7 +369,7 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd *record.Header, h uint64) {
 func (b *Store) uncountGone(r *ring.Ring, hd *record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
 	if b.Large {
-		b.Shared.LargeKeysOf(h).Add(-1)
+		b.Shared.LargeKeysOf(h).Add(-largeKey(h))
 	}
 }
 

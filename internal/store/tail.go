@@ -63,14 +63,16 @@ func (b *Store) dropRing(r *ring.Ring) {
 	if !b.Large {
 		return
 	}
-	n := b.Shared.Buckets
-	for i := range n {
-		b.Shared.LargeKeys[(int(b.Number)-n)*n+i].Store(0)
+	at := (int(b.Number) - b.Shared.Buckets) * largeKeyBits
+	for i := range b.Shared.LargeKeys {
+		c := &b.Shared.LargeKeys[i]
+		c.Add(-(c.Load() >> at & (1<<largeKeyBits - 1) << at))
 	}
 	for in := range policy.Ring(RingCount) {
 		b.each(in, new(uint64), 0, func(pos uint64, hd record.Header) bool {
 			if !hd.Dead {
-				b.Shared.LargeKeysOf(b.keyHash(b.Ring(in), pos, hd)).Add(1)
+				h := b.keyHash(b.Ring(in), pos, hd)
+				b.Shared.LargeKeysOf(h).Add(largeKey(h))
 			}
 			return true
 		})
