@@ -280,7 +280,7 @@ type Waiting struct {
 // dead ones there, and all records if the one there is damaged. No Set passes that tail as long as
 // the cold ring holds anything.
 func (b *Store) waiting() (hd record.Header, ok bool) {
-	for q := &b.cold.queue; q.Size > 0; b.passTail(policy.Queue, &policy.Work{}) {
+	for q := &b.cold.queue; q.Size > 0 && !b.Closed; b.passTail(policy.Queue, &policy.Work{}) {
 		if hd, ok = q.Header(q.Tail); ok && !hd.Dead {
 			return hd, true
 		}
