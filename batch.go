@@ -69,7 +69,6 @@ func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
 
 func (c *Cache) setBatch(keys, vals [][]byte, l lifetime) error {
 	mustFit("set batch", len(keys), len(vals))
-	c.wrote(len(keys))
 	var room [batchSize][]byte
 	s := scratch.Get()
 	defer s.Release()

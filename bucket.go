@@ -27,7 +27,7 @@ type bucket struct {
 	seq atomic.Uint64
 	store.Store
 	calls singleflight.List[load] // loads that callers may join
-	_     [2]uint64               // buckets are adjacent: whole cache lines on 64-bit platforms
+	// The size is that of whole cache lines, because buckets are adjacent (TestLayout_BucketLines).
 }
 
 // Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
@@ -94,7 +94,6 @@ type write struct {
 	life      lifetime // of a new entry, or of every one unless keeps is set
 	cond      cond
 	unstored  bool            // nothing is to be stored, and that is no error
-	freed     bool            // other buckets have released memory for it
 	uncounted bool            // part of a call that is counted elsewhere
 	del       bool            // counts as a Del, not as a Set
 	keeps     bool            // an existing entry keeps its expiry
@@ -163,8 +162,7 @@ func (b *bucket) lock() {
 }
 
 // tryLock is lock that reports false if the bucket is locked. While a bucket is locked, another
-// bucket may be locked only by tryLock, except for the large bucket of the same key, which is
-// locked second.
+// bucket may be locked only by tryLock, except for one large bucket while a small one is locked.
 func (b *bucket) tryLock() bool {
 	if !b.mu.TryLock() {
 		return false
@@ -360,7 +358,7 @@ func (b *bucket) takeRemovalsLocked(w *write) {
 	b.Removals = nil
 }
 
-// look calls fn under the lock, without stopping readers.
+// look calls fn under the lock, without stopping readers. It unlocks even after a fault in fn.
 func (b *bucket) look(fn func(s *store.Store)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

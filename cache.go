@@ -219,13 +219,6 @@ func (c *Cache) lookedFor(keys, hits int) {
 	}
 }
 
-// wrote counts Sets in a namespace.
-func (c *Cache) wrote(sets int) {
-	if c.space != nil {
-		c.space.counts().Here().Sets.Add(uint64(sets))
-	}
-}
-
 // removed counts a Del in a namespace.
 func (c *Cache) removed() {
 	if c.space != nil {

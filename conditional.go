@@ -32,7 +32,6 @@ func (c *Cache) setIfAbsent(
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, v, store.Replaced)
 	w.cond, w.reads, w.found, w.life = ifAbsent, true, dst, withTTL(ttl)
-	c.wrote(1)
 	err = c.put(c.space, &w, "ringcache: set")
 	there = err == errUnmet
 	stored, err = w.met(err)
@@ -47,7 +46,6 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, v, store.Replaced)
 	w.cond, w.keeps, w.reads = ifChanged, true, true
-	c.wrote(1)
 	return w.met(c.put(c.space, &w, "ringcache: set"))
 }
 
@@ -58,7 +56,6 @@ func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, new, store.Replaced)
 	w.cond, w.old, w.keeps, w.reads = ifEqual, old, true, true
-	c.wrote(1)
 	return w.met(c.put(c.space, &w, "ringcache: swap"))
 }
 
@@ -156,10 +153,7 @@ func (c *Cache) update(k []byte, fn func(e *Entry[[]byte]) error) error {
 			w.cond, w.old = ifSame, old // the key must still be as it was found
 		}
 		if err := c.settle(&w, e); err != errUnmet {
-			switch e.verdict {
-			case set, setFor:
-				c.wrote(1)
-			case deleted:
+			if e.verdict == deleted {
 				c.removed()
 			}
 			return err

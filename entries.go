@@ -77,10 +77,8 @@ func (c *Cache) Del(k []byte) bool {
 
 // resetBucket removes the entries of one bucket.
 func (c *engine) resetBucket(b *bucket) {
-	b.mu.Lock()
-	s := b.Sizes()
-	b.mu.Unlock()
-	left := s.LiveBytes + s.DeadBytes
+	var left int
+	b.look(func(b *store.Store) { left = b.Sizes().LiveBytes + b.Sizes().DeadBytes })
 	for done := false; !done; {
 		done = c.resetStep(b, &left)
 	}
@@ -113,12 +111,9 @@ func (c *Cache) Len() int {
 	}
 	n := 0
 	c.each(func(b *bucket) {
-		b.mu.Lock()
-		has := b.Sizes()
-		n += has.Entries - has.Spaced
-		b.mu.Unlock()
+		b.look(func(s *store.Store) { n += s.Sizes().Entries })
 	})
-	return n
+	return max(n-c.shared.Generations.Entries(), 0)
 }
 
 // All returns an iterator over the entries of the cache, in no particular order. Key and value are
@@ -175,9 +170,7 @@ func (c *Cache) walk(fn func(raw []byte) bool) {
 	for i := range c.shared.Buckets + store.LargeBuckets {
 		b := c.nth(i)
 		for at := uint64(0); at < store.HashesEnd; {
-			b.mu.Lock()
-			at = s.Next(&b.Store, at)
-			b.mu.Unlock()
+			b.look(func(b *store.Store) { at = s.Next(b, at) })
 			from := 0
 			for _, end := range s.Ends {
 				if c.space != nil && c.space.generation.Load() != s.Of || !fn(s.Bytes[from:end:end]) {

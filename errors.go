@@ -94,10 +94,6 @@ var (
 	// errCold says that the value that a call needs is in the cold part. It is looked up there, or
 	// moved to main, without a lock, and the call is retried.
 	errCold = errors.New("value is in the cold part")
-
-	// errNoRoom says that the condition of the write holds, and that other buckets must release
-	// memory for its record.
-	errNoRoom = errors.New("other buckets have the memory")
 )
 
 // LoadPanic is the value with which a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics

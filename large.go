@@ -24,21 +24,21 @@ import (
 func (c *engine) setLarge(b *bucket, w *write) error {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	need, err := c.setInLarge(b, w)
-	if err != errNoRoom {
+	need, err := c.setInLarge(b, w, false)
+	if need == 0 {
 		return err
 	}
-	w.freed = true
 	c.shared.AddHeld(need) // the small buckets' quotas leave it out meanwhile
 	defer c.shared.AddHeld(-need)
 	c.reclaim(c.largeBucket(w.Hash), need, w)
-	_, err = c.setInLarge(b, w)
+	_, err = c.setInLarge(b, w, true)
 	return err
 }
 
-// setInLarge stores a large record whose small bucket is b. If it returns errNoRoom, other buckets
-// have to release memory first, until the pool has need bytes.
-func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
+// setInLarge stores a large record whose small bucket is b. If it returns a need, it has stored
+// nothing: other buckets have to release memory first, until the pool has so many bytes. freed
+// tells that they have.
+func (c *engine) setInLarge(b *bucket, w *write, freed bool) (need int, err error) {
 	lb := c.largeBucket(w.Hash)
 	b.lock()
 	defer b.unlockFor(w)
@@ -58,17 +58,17 @@ func (c *engine) setInLarge(b *bucket, w *write) (need int, err error) {
 	if lb.IsForgotten(&w.Write) {
 		return 0, errForgotten
 	}
-	if !w.freed && !w.RewriteOnly {
+	if !freed && !w.RewriteOnly {
 		c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
 	}
 	lb.Expect(w.Bytes)
 	defer lb.Expect(0)
-	if need = lb.Demand(w.Bytes); !w.freed && c.shared.Pool.Spare() < need {
-		return need, errNoRoom
+	if need = lb.Demand(w.Bytes); !freed && c.shared.Pool.Spare() < need {
+		return need, nil
 	}
 	b.invalidateLocked(w)
 	b.Delete(&w.Write, nil)
-	for w.freed && c.shared.Pool.Spare() < need && b.Give(need, quotaOf(b)) > 0 {
+	for freed && c.shared.Pool.Spare() < need && b.Give(need, store.KeepQuota) > 0 {
 		if b.Removals != nil { // reclaim has spared b
 			b.takeRemovalsLocked(w)
 		}
@@ -93,14 +93,14 @@ func (c *engine) reclaim(lb *bucket, need int, w *write) {
 			return
 		}
 		if b := &c.buckets[a.hand]; b != c.bucket(w.Hash) {
-			c.drain(b, max(need, drainMost), quotaOf, w)
+			c.drain(b, max(need, drainMost), store.KeepQuota, w)
 		}
 		a.hand = (a.hand + 1) % s.Buckets
 	}
 	for i := range a.buckets {
 		other := &a.buckets[i]
 		if missing := need - s.Pool.Spare(); missing > 0 && other != lb {
-			c.drain(other, missing, keepNothing, w)
+			c.drain(other, missing, 0, w)
 		}
 	}
 }
@@ -116,19 +116,16 @@ func (c *engine) pause(w *write) {
 	c.notify(w)
 }
 
-// freeForSmall makes the large buckets release chunks for a small record, except the one that may
-// have its key.
-func (c *engine) freeForSmall(w *write) {
-	s, a := c.shared, &c.arena
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	w.freed = true
-	for i := range a.buckets {
-		lb := &a.buckets[i]
-		need := s.Missing(w.Bytes)
-		if need > 0 && (lb != c.largeBucket(w.Hash) || s.LargeKeysOf(w.Hash).Load() == 0) {
-			c.drain(lb, need, keepNothing, w)
+// takeFromLargeLocked makes the large buckets release chunks for a small record, whose bucket is
+// locked. None of them has its key.
+func (c *engine) takeFromLargeLocked(w *write) {
+	for i := range c.arena.buckets {
+		lb := &c.arena.buckets[i]
+		lb.lock()
+		for lb.Give(c.shared.Missing(w.Bytes), 0) > 0 && lb.Removals != nil {
+			lb.takeRemovalsLocked(w)
 		}
+		lb.unlockFor(w)
 	}
 }
 
@@ -136,16 +133,14 @@ func (c *engine) freeForSmall(w *write) {
 const drainMost = 256 << 10
 
 // drain makes a bucket release n bytes of the memory that it holds above keep, in steps.
-func (c *engine) drain(b *bucket, n int, keep func(b *bucket) int, w *write) {
+func (c *engine) drain(b *bucket, n, keep int, w *write) {
 	for n > 0 {
 		b.lock()
-		n = b.Give(n, keep(b))
+		n = b.Give(n, keep)
 		b.unlockFor(w)
 		c.pause(w)
 	}
 }
-
-func keepNothing(*bucket) int { return 0 }
 
 // balance makes the large buckets release memory if their share has become smaller and small bucket
 // b, which has stored news bytes, has filled its own.
@@ -160,7 +155,7 @@ func (c *engine) balance(b *bucket, news int, w *write) {
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % s.Buckets
 	lb := &a.buckets[a.hand%store.LargeBuckets]
-	c.drain(lb, news+s.Pool.ChunkSize(), quotaOf, w)
+	c.drain(lb, news+s.Pool.ChunkSize(), store.KeepQuota, w)
 }
 
 // How a cache works when the system refuses memory. The pool's bound is then the memory that
@@ -195,10 +190,8 @@ func (c *engine) exceedsMemory(n int) error {
 // buckets release as much memory as b lacks; own is the key's small bucket, which is locked too.
 func (c *engine) retryLocked(b, own *bucket, w *write, err error) error {
 	for more, tries := true, 0; more && tries < retryTries; tries++ {
-		if c.exceedsMemory(w.Bytes) != nil {
-			break
-		}
-		if more = !b.Index.Empty() || c.shared.File == nil || c.takePageLocked(w); !more {
+		if c.exceedsMemory(w.Bytes) != nil ||
+			b.Index.Empty() && c.shared.File != nil && !c.takePageLocked(w) {
 			break
 		}
 		more = c.takeLackLocked(b, w)
@@ -224,11 +217,7 @@ func (c *engine) takeLackLocked(b *bucket, w *write) (more bool) {
 		return true
 	}
 	bytes, at := max(s.Pool.Spare(), 0)+lack<<s.Shift, s.Hand.Load()
-	for _, keep := range []func(*bucket) int{
-		quotaOf,
-		func(*bucket) int { return s.Pool.ChunkSize() },
-		keepNothing,
-	} {
+	for _, keep := range []int{store.KeepQuota, s.Pool.ChunkSize(), 0} {
 		for range s.Buckets + store.LargeBuckets {
 			if s.Pool.Spare() >= bytes {
 				return true
@@ -241,14 +230,11 @@ func (c *engine) takeLackLocked(b *bucket, w *write) (more bool) {
 	return more || s.Pool.Spare() >= bytes
 }
 
-// quotaOf returns the number of bytes that a bucket may hold.
-func quotaOf(b *bucket) int { return b.Memory().Quota }
-
 // takeFromLocked makes the bucket at a place in the rotation release chunks of the memory that it
 // holds above keep, until the pool has the given number of spare bytes. It skips a bucket that is
 // locked, and reports false then.
 func (c *engine) takeFromLocked(
-	b *bucket, at uint32, bytes int, keep func(*bucket) int, w *write,
+	b *bucket, at uint32, bytes, keep int, w *write,
 ) (ok bool) {
 	s := c.shared
 	other := c.nth(int(at % uint32(s.Buckets+store.LargeBuckets)))
@@ -259,7 +245,7 @@ func (c *engine) takeFromLocked(
 		return false
 	}
 	defer other.unlockFor(w)
-	other.Give(bytes-s.Pool.Spare(), keep(other))
+	other.Give(bytes-s.Pool.Spare(), keep)
 	return true
 }
 
@@ -282,17 +268,6 @@ func (c *engine) takePageLocked(w *write) (more bool) {
 	return true
 }
 
-// takeOwnLargeLocked makes the large bucket of a write's key, which freeForSmall has spared,
-// release what the key's small bucket b lacks. Neither has the key in a large record by now.
-func (c *engine) takeOwnLargeLocked(b *bucket, w *write) {
-	if lack := b.Lack(w.Bytes); lack > 0 {
-		lb := c.largeBucket(w.Hash)
-		lb.lock()
-		defer lb.unlockFor(w)
-		lb.Give(lack<<c.shared.Shift, 0)
-	}
-}
-
 // levelLocked is called for a bucket that has accepted a chunk of n bytes, and has an effect only
 // if the system refuses memory: the pool may ask for more, and a bucket below its quota gets a
 // chunk of one above, which may have no Sets that would make it release one.
@@ -307,6 +282,6 @@ func (c *engine) levelLocked(b *bucket, w *write, n int) {
 		if m := b.Memory(); s.Pool.Spare() >= size || m.Held+size > m.Quota {
 			return
 		}
-		c.takeFromLocked(b, s.Hand.Add(1), size, quotaOf, w)
+		c.takeFromLocked(b, s.Hand.Add(1), size, store.KeepQuota, w)
 	}
 }

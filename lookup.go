@@ -124,7 +124,8 @@ func (c *engine) lookupAny(
 	}
 	n.Locked.Add(1)
 	for {
-		if out, expiry, got = c.lookupLocking(b, dst, k, h, n, mode); got == inCold {
+		b.look(func(*store.Store) { out, expiry, got = c.lookupUnder(b, dst, k, h, n, mode) })
+		if got == inCold {
 			out, expiry, got = c.lookupCold(dst, k, h, n, mode)
 		}
 		switch got {
@@ -150,15 +151,6 @@ func (c *engine) putOff(k []byte, h uint64) {
 	lb.lock()
 	defer lb.unlock()
 	lb.PutOff(k, h)
-}
-
-// lookupLocking is lookupAny under the lock of the key's small bucket b.
-func (c *engine) lookupLocking(
-	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
-) (out []byte, expiry uint32, got outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock() // even after a fault in the caller's dst
-	return c.lookupUnder(b, dst, k, h, n, mode)
 }
 
 // lookupUnder is lookup under the lock of the key's small bucket b: nothing is written there, and
@@ -194,7 +186,12 @@ func (c *engine) lookupCold(
 	defer value.Release()
 	b := c.bucket(h)
 	var f store.Found
-	if !b.readCold(&f, stored, k, h, mode) {
+	there := false
+	b.look(func(s *store.Store) {
+		touch, orStale := mode&touching != 0, mode&orStale != 0
+		stored.Bytes, there = s.ReadCold(&f, stored.Bytes[:0], k, h, touch, orStale)
+	})
+	if !there {
 		return dst, 0, retry
 	}
 	v, err := stored.Bytes, error(nil)
@@ -225,16 +222,6 @@ func (c *engine) lookupCold(
 		dst = append(dst, v...) // k, which may overlap dst, is no longer used
 	}
 	return dst, f.Expiry, got
-}
-
-// readCold is [store.Store.ReadCold] under the lock.
-func (b *bucket) readCold(
-	f *store.Found, to *scratch.Buffer, k []byte, h uint64, mode lookupMode,
-) (ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	to.Bytes, ok = b.ReadCold(f, to.Bytes[:0], k, h, mode&touching != 0, mode&orStale != 0)
-	return ok
 }
 
 // promote moves to main the record that was found in the cold part, with value v. It must, for a

@@ -217,7 +217,7 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Corruptions += b.Corruptions.Load()
 	s.SetCalls += b.Sets
 	s.DelCalls += b.Dels
-	s.EvictedEntries += b.EvictedSmall + b.EvictedMain + b.EvictedCold + b.EvictedDisplaced
+	s.EvictedEntries += b.Evicted
 	s.EvictedBytes += b.EvictedBytes
 	s.EvictedMisses += b.NearMisses.Load()
 	s.ExpiredEntries += b.Expired

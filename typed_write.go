@@ -208,7 +208,6 @@ func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
 	for i := 0; i < len(keys); {
 		n, refused := t.encodeBlock(vs, &datas, vals[i:min(i+batchSize, len(keys))])
 		at, err := t.cache.setBlock(t.keysOf(ks, rawKeys[:0], keys[i:i+n]), datas[:n], l)
-		t.cache.wrote(n)
 		if refused != nil {
 			t.Del(keys[i+n])
 			if n++; err == nil {

@@ -48,7 +48,6 @@ func (c *Cache) setFor(k, v []byte, l lifetime) error {
 		var room [stackKey]byte
 		w.Key, w.Hash = c.key(room[:0], k)
 		w.Kind = record.Spaced
-		c.wrote(1)
 	}
 	return c.put(c.space, &w, "ringcache: set")
 }
@@ -58,6 +57,9 @@ func (c *Cache) setFor(k, v []byte, l lifetime) error {
 // namespace that can renew the key, or nil; verb names the call in errors. A fault in the caller's
 // value leaves no lock held.
 func (c *engine) put(in *space, w *write, verb string) (err error) {
+	if in != nil && !w.uncounted {
+		in.counts().Here().Sets.Add(1)
+	}
 	if c.options.OnRemove != nil {
 		defer c.notify(w)
 	}
@@ -87,7 +89,6 @@ func (c *engine) put(in *space, w *write, verb string) (err error) {
 
 // place stores the record of a write whose deadlines are known, in a small bucket or a large one.
 func (c *engine) place(w *write) (err error) {
-	w.freed = false
 	b, news := c.bucket(w.Hash), 0
 	for b.Index.Prefetch(w.Hash, 2); ; {
 		switch w.Measure(c.shared); {
@@ -108,9 +109,6 @@ func (c *engine) place(w *write) (err error) {
 		}
 		switch err {
 		case errResized:
-			w.freed = false // the other kind of bucket has not been asked for room
-		case errNoRoom:
-			c.freeForSmall(w)
 		case errCold:
 			c.bringToMain(w)
 		default:
@@ -122,9 +120,8 @@ func (c *engine) place(w *write) (err error) {
 	}
 }
 
-// setSmall stores a record in its small bucket, or returns errNoRoom if the large buckets have to
-// release memory first, and nothing was done. Whenever the bucket has accepted a chunk of records,
-// it returns their bytes.
+// setSmall stores a record in its small bucket. Whenever the bucket has accepted a chunk of
+// records, it returns their bytes.
 func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	b.lock()
 	defer b.unlockFor(w)
@@ -142,17 +139,14 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
 		return 0, errResized
 	}
-	if c.shared.Arrivals.Held.Load() > 0 && !w.freed && b.IsShort(w.Bytes) {
-		return 0, errNoRoom
-	}
 	if b.calls.ByKey != nil {
 		b.invalidateLocked(w)
 	}
 	if c.shared.LargeKeysOf(w.Hash).Load() != 0 {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}
-	if w.freed {
-		c.takeOwnLargeLocked(b, w)
+	if c.shared.Arrivals.Held.Load() > 0 && b.IsShort(w.Bytes) {
+		c.takeFromLargeLocked(w)
 	}
 	if err := b.Set(&w.Write); err != nil {
 		if err = c.retryLocked(b, b, w, err); err != nil {

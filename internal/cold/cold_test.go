@@ -194,7 +194,7 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 	dst, next := make([]byte, 0, 512), 0
 	before := c.Stats()
 	require.Greater(t, before.Compression.Compressed, uint64(1000))
-	left := ringtest.PolicyOf(c).EvictedCold
+	left := ringtest.PolicyOf(c).Evicted
 	for _, tt := range []struct {
 		name string
 		call func(k []byte)
@@ -213,7 +213,7 @@ func TestColdPart_AllocatesNothing(t *testing.T) {
 	after := c.Stats()
 	require.Greater(t, after.Compression.ColdHits, before.Compression.ColdHits+1000,
 		"lookups in the cold part")
-	require.NotZero(t, ringtest.PolicyOf(c).EvictedCold-left, "none has left it")
+	require.NotZero(t, ringtest.PolicyOf(c).Evicted-left, "none has left it")
 }
 
 // An entry of the cold part is there: it is no ghost, from which Stats tell what a larger
@@ -252,7 +252,7 @@ func TestCold_EachRecordIsCompressedOnce(t *testing.T) {
 	}
 	s := p.Stats()
 	require.Greater(t, s.Compression.Compressed, uint64(10_000))
-	require.LessOrEqual(t, calls, ringtest.PolicyOf(p.Cache).EvictedCold+s.Compression.ColdEntries)
+	require.LessOrEqual(t, calls, ringtest.PolicyOf(p.Cache).Evicted+s.Compression.ColdEntries)
 	require.NoError(t, ringtest.Validate(p.Cache))
 }
 

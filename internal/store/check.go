@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/clock"
@@ -16,9 +17,9 @@ import (
 // The invariants of a bucket. They have the numbers of docs/design.md.
 
 // Check walks the bucket and returns an error for each invariant that does not hold, by its number.
-// For a large bucket, it adds the number of keys to large, by the low bits of their hashes (I8). A
+// For a large bucket, it adds its keys to large, as LargeKeys counts them (I8). A
 // closed bucket has nothing to check.
-func (b *Store) Check(large map[int]int) error {
+func (b *Store) Check(large map[*atomic.Int64]int64) error {
 	if b.Closed {
 		return nil
 	}
@@ -37,28 +38,24 @@ type place struct {
 
 // checkRings checks what the rings hold, and returns the live records with the hashes of
 // their keys.
-func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error) {
+func (b *Store) checkRings(large map[*atomic.Int64]int64) (live map[place]uint64, err error) {
 	live = map[place]uint64{}
-	spaced := 0
 	for in := range b.inUse() {
 		r := b.Ring(in)
 		err := checkRing(r, func(pos uint64, hd record.Header) error {
 			if hd.Dead {
 				return nil
 			}
-			if hd.Kind&record.Spaced != 0 {
-				spaced++
-			}
 			hash := b.keyHash(r, pos, hd)
 			live[place{in, pos}] = hash
 			if b.Large {
-				large[int(hash&(BucketCount-1))]++
+				large[b.Shared.LargeKeysOf(hash)] += largeKey(hash)
 			}
 			if t := r.Times(pos, hd); t.Last != 0 && clock.Earlier(t.Expiry, t.Last) != t.Expiry {
 				return fmt.Errorf("I11: a record expires in tick %d, its last deadline is %d",
 					t.Expiry, t.Last)
 			}
-			return b.checkExpiry(hd.Expiry)
+			return errors.Join(b.checkExpiry(hd.Expiry), b.checkKind(in, pos, hd))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("ring %d: %w", in, err)
@@ -66,9 +63,6 @@ func (b *Store) checkRings(large map[int]int) (live map[place]uint64, err error)
 		if r.Expiring > 0 && !b.hasTTL {
 			return nil, fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", in)
 		}
-	}
-	if spaced != int(b.spaced) {
-		return nil, fmt.Errorf("I7: counts %d records of namespaces, has %d", b.spaced, spaced)
 	}
 	return live, nil
 }
@@ -127,22 +121,19 @@ func (b *Store) checkCold() error {
 		return fmt.Errorf("I16: the cold part holds %d chunks, and has not begun (or large: %v)",
 			c.held(), b.Large)
 	}
-	for in := range b.inUse() {
-		err := checkRing(b.Ring(in), func(pos uint64, hd record.Header) error {
-			switch kind := hd.Kind.Base(); {
-			case hd.Dead || kind == record.Value:
-			case kind == record.Packed && in != policy.Cold:
-				return fmt.Errorf("I16: a packed record in ring %d", in)
-			case kind == record.Packed && !b.hasDict(pos, hd):
-				return fmt.Errorf("I16: the record at %d needs a dictionary that does not exist", pos)
-			case kind == record.Negative && in >= policy.Queue:
-				return fmt.Errorf("I16: a negative entry in ring %d", in)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+	return nil
+}
+
+// checkKind checks that a live record may be in its ring.
+func (b *Store) checkKind(in policy.Ring, pos uint64, hd record.Header) error {
+	switch kind := hd.Kind.Base(); {
+	case !b.cold.on:
+	case kind == record.Packed && in != policy.Cold:
+		return fmt.Errorf("I16: a packed record in ring %d", in)
+	case kind == record.Packed && !b.hasDict(pos, hd):
+		return fmt.Errorf("I16: the record at %d needs a dictionary that does not exist", pos)
+	case kind == record.Negative && in >= policy.Queue:
+		return fmt.Errorf("I16: a negative entry in ring %d", in)
 	}
 	return nil
 }
@@ -186,6 +177,9 @@ func checkRing(r *ring.Ring, fn func(pos uint64, h record.Header) error) error {
 		h, ok := r.Header(pos)
 		if !ok {
 			return fmt.Errorf("I2: no record at position %d", pos)
+		}
+		if !h.Dead && !r.IsWhole(pos, h) {
+			return fmt.Errorf("I14: the record at %d fails its checksum", pos)
 		}
 		if !h.Dead {
 			has.Count(1, h.Total(), h.Deadlines != record.Timeless)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/index"
@@ -33,7 +34,7 @@ const (
 	// queuePart: the queue may have 1/queuePart of the cold part's chunks.
 	queuePart = 16
 
-	// coldRounds is how many records that were read a Set moves at most before it evicts one.
+	// coldRounds is how many records of the cold ring that were read a Set moves at most.
 	coldRounds = 4
 
 	// coldCompacted is the same if the cold ring is worth compacting: among so many records one is
@@ -134,8 +135,11 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // the limits include a cold part from the next computation on
 	q, s, queueMost := &c.queue, &c.store, max(c.queueMost, b.chunksFor(n))
-	from := c.size()
-	b.vacate(nil, func() (policy.Ring, bool) {
+	from, work := c.size(), policy.Work{Records: coldRounds, Bytes: math.MaxInt}
+	if s.WorthCompacting() {
+		work.Records = coldCompacted
+	}
+	b.vacate(&work, func() (policy.Ring, bool) {
 		most, dropped := b.coldMost(queueMost), from-c.size()
 		if c.size()+n <= most<<b.Shared.Shift && c.held() <= c.most {
 			if ok = b.extend(q, n, queueMost); ok {
@@ -152,7 +156,6 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 		if c.held() == 0 || dropped >= n+shrinkStep {
 			return 0, false
 		}
-		b.giveRounds()
 		return c.oldest(), true
 	})
 	return to, ok
@@ -170,40 +173,6 @@ func (b *Store) prefetchCold() {
 // coldMost returns how many chunks the cold ring may hold if the queue has queueMost chunks.
 func (b *Store) coldMost(queueMost int) int {
 	return max(0, b.cold.most-max(queueMost, b.cold.queue.Held()))
-}
-
-// giveRounds gives some of the oldest records of the cold part that were read there another round.
-// As long as there are enough dead records, all live ones get one.
-func (b *Store) giveRounds() {
-	rounds := coldRounds
-	if b.cold.store.WorthCompacting() {
-		rounds = coldCompacted
-	}
-	for range rounds {
-		if b.cold.oldest() != policy.Cold || !b.rotateCold() {
-			return
-		}
-	}
-}
-
-// rotateCold moves the record at the cold ring's tail to its head if it was read. It
-// reports false if the tail is to be dropped, or passed.
-func (b *Store) rotateCold() bool {
-	s := &b.cold.store
-	if s.Size == 0 {
-		return false
-	}
-	hd, ok := s.Header(s.Tail)
-	if !ok || hd.Dead || b.Shared.Expired(hd.Expiry) || b.isForgotten(s, s.Tail, hd) {
-		return false
-	}
-	p, ok := b.Index.Find(b.keyHash(s, s.Tail, hd), policy.Cold, s.Tail)
-	if !ok || !index.WasRead(p.Slot) && !s.WorthCompacting() {
-		return false
-	}
-	p.Slot = index.WithoutRead(p.Slot)
-	b.rotate(policy.Cold, p, hd)
-	return true
 }
 
 // mayGiveCold reports whether the cold part has a chunk to give, and the step is not over.
@@ -274,13 +243,13 @@ func (b *Store) Promote(was *Found, w *Write, must bool) {
 	if w.Measure(b.Shared); w.Bytes > b.Longest {
 		if must {
 			b.remove(&f, w.Hash, Evicted)
-			b.countEvicted(policy.Cold, &f.Header)
+			b.countEvicted(&f.Header)
 		}
 		return
 	}
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 	if err := b.insert(&f, w); err != nil { // there is no memory for it
-		b.countEvicted(policy.Cold, &f.Header)
+		b.countEvicted(&f.Header)
 		_ = b.Fail(w, err)
 	}
 }
@@ -307,31 +276,26 @@ type Waiting struct {
 	Packed     []byte // empty: it stays as it is
 }
 
-// passDead releases the dead records at the queue's tail, and all records if the one there is
-// damaged. No Set passes that tail as long as the cold ring holds anything.
-func (b *Store) passDead() {
-	q := &b.cold.queue
-	b.vacate(nil, func() (policy.Ring, bool) {
-		if q.Size == 0 {
-			return 0, false
+// waiting returns the header of the live record at the queue's tail, if there is one. It releases
+// dead ones there, and all records if the one there is damaged. No Set passes that tail as long as
+// the cold ring holds anything.
+func (b *Store) waiting() (hd record.Header, ok bool) {
+	for q := &b.cold.queue; q.Size > 0 && !b.Closed; b.passTail(policy.Queue, &policy.Work{}) {
+		if hd, ok = q.Header(q.Tail); ok && !hd.Dead {
+			return hd, true
 		}
-		hd, ok := q.Header(q.Tail)
-		return policy.Queue, !ok || hd.Dead
-	})
+	}
+	return hd, false
 }
 
 // TakeWaiting copies the record at the queue's tail. It reports false if there is none.
 func (b *Store) TakeWaiting(w *Waiting) bool {
 	b.cold.signalled = false
-	if b.Closed {
-		return false
-	}
-	b.passDead()
 	q := &b.cold.queue
-	if q.Size == 0 {
+	hd, ok := b.waiting()
+	if !ok {
 		return false
 	}
-	hd, _ := q.Header(q.Tail) // passDead has seen it
 	w.pos, w.total, w.kind = q.Tail, hd.Total(), hd.Kind
 	at := q.Tail + uint64(hd.Size)
 	w.key, _ = q.Read(w.key[:0], at, hd.KeyLen)
@@ -349,15 +313,11 @@ func (b *Store) PackWaiting(w *Waiting) {
 // PutAway moves the record to the cold ring, if it is still at the queue's tail. It reports false
 // if the cold ring has no room.
 func (b *Store) PutAway(w *Waiting) bool {
-	if b.Closed {
-		return false
-	}
-	b.passDead()
 	q := &b.cold.queue
-	if q.Size == 0 || q.Tail != w.pos {
+	hd, ok := b.waiting()
+	if !ok || q.Tail != w.pos {
 		return true // it was dead, or evicted
 	}
-	hd, _ := q.Header(w.pos) // passDead has seen it
 	p, ok := b.Index.Find(b.Shared.HashOf(w.key, w.kind), policy.Queue, w.pos)
 	if !ok {
 		b.Corruptions.Add(1)

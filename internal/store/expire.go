@@ -198,9 +198,8 @@ func (b *Store) PutOff(k []byte, h uint64) (there bool) {
 func (b *Store) putOff(f *Found) {
 	if b.Shared.Idles && b.IsDue(f) {
 		t := f.Ring.Times(f.Pos, f.Header)
-		if t.Expiry = b.Shared.IdleEnd(t.Last); t.Expiry != f.Expiry {
-			b.setTimes(f.Ring, f.Pos, f.Header, t)
-		}
+		t.Expiry = b.Shared.IdleEnd(t.Last)
+		b.setTimes(f.Ring, f.Pos, f.Header, t)
 	}
 }
 

@@ -128,23 +128,23 @@ func (b *Store) maxPages(quota int) int {
 // shrinkIndex makes an index smaller that has more pages than it may, since the
 // bucket's quota has fallen far. The rings were cut down before.
 func (b *Store) shrinkIndex() {
-	most := b.maxPages(b.quota())
-	if b.Index.Pages() > most {
+	b.keepPages(b.maxPages(b.quota()))
+}
+
+// keepPages gives the pages of the index beyond the first n back to the pool.
+func (b *Store) keepPages(n int) {
+	if n < b.Index.Pages() {
 		pages := b.Index.TakenPages()
-		b.rebuildIndex(pages[:most], pages[most:])
+		b.rebuildIndex(pages[:n], pages[n:])
 	}
 }
 
 // GivePages gives half of the index's pages back to the pool. It reports false if there are fewer
 // than two.
 func (b *Store) GivePages() bool {
-	if b.Index.Pages() <= 1 {
-		return false
-	}
-	pages := b.Index.TakenPages()
-	n := (len(pages) + 1) / 2
-	b.rebuildIndex(pages[:n], pages[n:])
-	return true
+	n := b.Index.Pages()
+	b.keepPages((n + 1) / 2)
+	return n > 1
 }
 
 // rebuildIndex makes the index anew from pages, which may be its own, with the live slots only. It

@@ -18,7 +18,10 @@ func (b *Store) learn() {
 	if b.policy.Kind == policy.FIFO {
 		return
 	}
-	l := b.Shared.learner(b.Large)
+	l := &b.Shared.learners[0]
+	if b.Large {
+		l = &b.Shared.learners[1]
+	}
 	if !l.mu.TryLock() {
 		return // there is a next time
 	}
@@ -36,7 +39,7 @@ func (b *Store) shape(mean int) {
 		b.Rings[i].Expect(mean)
 	}
 	b.shapeCold()
-	b.growAt = int32(growAt(b.policy.Kind, mean, b.EvictedSmall+b.EvictedMain > 0))
+	b.growAt = int32(growAt(b.policy.Kind, mean, b.Evicted > 0))
 }
 
 // hint is what a bucket knows of the room for the next new record, which saves the computation of

@@ -124,13 +124,13 @@ func TestMemory_RotationNeedsNone(t *testing.T) {
 	for from.refusals.Load() < 20 {
 		runtime.Gosched() // until they all wait for the pool
 	}
-	before := ringtest.PolicyOf(p.Cache).EvictedCold
+	before := ringtest.PolicyOf(p.Cache).Evicted
 	rotated := rotateSome(t, p)
 	close(stop)
 	others.Wait()
 	from.giveBack()
 	require.Greater(t, rotated, 500)
-	require.LessOrEqual(t, ringtest.PolicyOf(p.Cache).EvictedCold-before, uint64(rotated/10))
+	require.LessOrEqual(t, ringtest.PolicyOf(p.Cache).Evicted-before, uint64(rotated/10))
 	require.NoError(t, ringtest.Validate(p.Cache))
 	require.Greater(t, p.RequireTrue(t), 300)
 }
@@ -149,7 +149,7 @@ func rotateSomeLocked(t *testing.T, p *ringtest.PackedCache, b *store.Store) (ro
 		hd, ok := r.Header(r.Tail)
 		require.True(t, ok)
 		if hd.Dead || i%20 == 0 {
-			b.PassTail(policy.Cold)
+			b.PassTail(policy.Cold, 0)
 			continue
 		}
 		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
@@ -157,7 +157,7 @@ func rotateSomeLocked(t *testing.T, p *ringtest.PackedCache, b *store.Store) (ro
 		require.True(t, ok)
 		index.MarkRead(&at.Group.Slots[at.I], at.Slot)
 		n := r.Entries
-		require.True(t, b.RotateCold())
+		b.PassTail(policy.Cold, 1)
 		require.Equal(t, n, r.Entries)
 		rotated++
 	}

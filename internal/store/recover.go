@@ -119,7 +119,10 @@ func (b *Store) Settle() {
 	b.Shared.Recovered.Entries.Add(uint64(b.live()))
 	b.shapeCold()
 	if b.policy.Kind == policy.FIFO {
-		b.emptySmall() // the cold part has room for what that drops
+		for b.Rings[policy.Small].Held() > 0 { // the cold part has room for what that drops
+			work := policy.SetWork(b.Longest, b.Shared.mostMoved)
+			b.passTail(policy.Small, &work)
+		}
 	}
 }
 
@@ -147,23 +150,13 @@ func (b *Store) recoverRecord(
 		r.DeadBytes += hd.Total()
 		return key
 	}
-	r.Count(1, hd.Total(), hd.Deadlines != record.Timeless)
-	b.seen = max(b.seen, int32(hd.Total()))
 	if hd.Kind&record.Spaced != 0 {
-		b.spaced++
+		b.usage = b.Shared.Generations.Enter(generation.Of(key))
 	}
-	if g, ok := b.generationAt(r, pos, hd); ok {
-		u := b.Shared.Generations.Enter(g)
-		u.Entries.Add(1)
-		u.Bytes.Add(int64(hd.Total()))
-	}
-	if b.Large {
-		b.Shared.LargeKeysOf(h).Add(1)
-	}
+	b.count(r, &Write{Key: key, Hash: h, Kind: hd.Kind, Bytes: hd.Total(), Times: r.Times(pos, hd)})
 	if hd.Deadlines != record.Timeless {
 		b.noteExpiry(math.MaxUint32) // the record has room for an expiry, even if it has none
 	}
-	b.noteExpiry(hd.Expiry)
 	b.limitIdle(r, pos, hd)
 	var f Found
 	if b.findCounting(&f, key, h) {
@@ -223,46 +216,18 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 	}
 	if there {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
+		f.Presence = Killed
 	}
 	pos := r.Append(rec, nil, nil)
-	r.Count(1, len(rec), w.Last != 0)
-	b.seen = max(b.seen, int32(len(rec)))
-	if w.Kind&record.Spaced != 0 {
-		b.Shared.Generations.CountIn(b.usage, generation.Of(w.Key), 1, len(rec))
-		b.spaced++
+	w.Bytes, w.Times = len(rec), record.Times{Expiry: w.Last}
+	if w.Last != 0 {
+		w.Times.Deadlines = record.Timed
 	}
-	b.noteExpiry(w.Last)
-	slot := index.Slot(w.Hash, w.Ring, pos)
-	if b.Touches {
-		slot = index.WithFreq(slot, w.Freq)
-	}
-	b.enter(&f, slot, w.Hash)
+	b.count(r, w)
+	b.putSlot(&f, w, w.Ring, pos)
 	b.known = hintUnknown
 	b.appended += len(rec)
 	b.sweep()
 	b.tendIndex()
 	return !there, true
-}
-
-// emptySmall moves the records that another policy has left in small to main.
-func (b *Store) emptySmall() {
-	small := &b.Rings[policy.Small]
-	for small.Size > 0 {
-		hd, ok := small.Header(small.Tail)
-		if !ok {
-			small.Reset()
-			break
-		}
-		p, there := b.Index.Find(b.keyHash(small, small.Tail, hd), policy.Small, small.Tail)
-		switch {
-		case hd.Dead:
-			small.ReleaseDead(hd)
-		case !there:
-			b.dropTail(policy.Small, &b.Rings[policy.Small], &hd)
-		default:
-			work := policy.SetWork(hd.Total(), b.Shared.mostMoved)
-			b.promote(p, &hd, &work)
-		}
-	}
-	small.Trim()
 }

@@ -10,22 +10,16 @@ package store
 // Log-Structured File System, SOSP 1991) in first-in first-out order.
 
 import (
-	"math"
-
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ring"
 )
 
 // vacate passes records at the tails of rings, one after another, as long as next returns a ring to
-// pass one of. An empty ring gives its chunk back.
+// pass one of.
 func (b *Store) vacate(w *policy.Work, next func() (in policy.Ring, more bool)) {
 	for in, more := next(); more; in, more = next() {
-		if r := b.Ring(in); r.Size == 0 {
-			r.Trim()
-		} else {
-			b.passTail(in, w)
-		}
+		b.passTail(in, w)
 	}
 }
 
@@ -61,50 +55,30 @@ const (
 	compactBytes   = 256 << 10
 )
 
-// compactWork returns the moves that compaction may make for a record of n bytes.
-func (b *Store) compactWork(n int) policy.Work {
-	most := min(max(compactBytes, 16*n), b.Shared.mostMoved)
-	return policy.Work{Records: compactRecords, Bytes: most, Keep: true}
-}
-
 // place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
 // and how many chunks it may hold.
 func (b *Store) place(f *Found, w *Write) (to policy.Ring, limit int) {
-	r := &b.Rings[b.entry]
+	to = b.entry
+	r := &b.Rings[to]
 	isNew := f.Presence == Absent && !w.Restored
 	limit = r.Held()
 	if isNew && b.known != hintUnknown && r.Left() >= w.Bytes {
-		return b.entry, limit
+		return to, limit
 	}
-	if b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift {
-		// A full policy admits without limits.
-		if to = b.entry; isNew || b.admit(f, w, limits{}) == to {
-			b.passFor(to, w.Bytes, math.MaxInt)
-			return to, limit
-		}
-		b.known = hintUnknown
-		return 1 - to, b.ownRoom(1-to, w.Bytes, b.limit())
+	full := b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift
+	if full && !isNew {
+		to = b.admit(f, w, limits{}) // a full policy admits without limits
+	}
+	if full && to == b.entry {
+		b.makeRoom(to, w.Bytes, limit)
+		return to, limit
 	}
 	b.known = hintUnknown
 	l := b.limit()
-	to = b.admit(f, w, l)
+	if !full {
+		to = b.admit(f, w, l)
+	}
 	return to, b.ownRoom(to, w.Bytes, l)
-}
-
-// passFor passes up to most records at the tail of a full ring, until n bytes fit into its chunks.
-func (b *Store) passFor(to policy.Ring, n, most int) {
-	r := &b.Rings[to]
-	held := r.Held()
-	room := uint64(held) << b.Shared.Shift
-	if r.Size+uint64(n) <= room {
-		return
-	}
-	b.reserved = reservation{to, held}
-	work := policy.SetWork(n, b.Shared.mostMoved)
-	for ; most > 0 && r.Size > 0 && r.Size+uint64(n) > room; most-- {
-		b.passTail(to, &work)
-	}
-	b.reserved = reservation{}
 }
 
 // admit returns the ring that a record goes to: one that is replaced or restored keeps its
@@ -117,17 +91,11 @@ func (b *Store) admit(f *Found, w *Write, l limits) policy.Ring {
 		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
 	case b.policy.Kind == policy.FIFO || w.Restored && w.Ring == policy.Main:
 		return policy.Main
-	case w.Restored:
-		return b.policy.Admit(policy.NoGhost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
-	case f.Presence != Absent:
-		b.GhostHits++
+	case f.Presence != Absent && !w.Restored:
 		ghost = policy.GhostOf(index.HasPast(f.Slot), b.gone(f.Slot), small.Size+main.Size)
 		if !index.IsMarked(f.Slot) { // else a lookup has found it before
 			b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 		}
-	}
-	if b.policy.Full {
-		return b.policy.Admit(ghost, true, true) // whatever fits
 	}
 	return b.policy.Admit(ghost, small.Fits(w.Bytes, l.small), main.Fits(w.Bytes, l.main))
 }
@@ -148,7 +116,7 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 	}
 	limit := max(l.of(to), need)
 	if b.cold.on {
-		b.vacate(nil, func() (policy.Ring, bool) {
+		b.vacate(&policy.Work{}, func() (policy.Ring, bool) {
 			return b.cold.oldest(), b.withinReach(r) < need && b.mayGiveCold()
 		})
 	}
@@ -156,23 +124,30 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		b.takeFrom(1-to, l, r, limit, need)
 		limit = max(min(limit, b.withinReach(r)), need)
 	}
-	b.reserved = reservation{to, limit}
-	work := policy.SetWork(n, b.Shared.mostMoved)
-	b.makeRoom(to, n, limit, &work)
-	b.reserved = reservation{}
+	b.makeRoom(to, n, limit)
 	return limit
 }
 
-// makeRoom makes room for n more bytes in a ring that may hold limit chunks. A ring that holds more
+// makeRoom makes room for a new record of n bytes in a ring that may hold limit chunks.
+func (b *Store) makeRoom(to policy.Ring, n, limit int) {
+	if r := &b.Rings[to]; r.Size+uint64(n) <= uint64(limit)<<b.Shared.Shift {
+		return
+	}
+	b.reserved = reservation{to, limit}
+	work := policy.SetWork(n, b.Shared.mostMoved)
+	b.passFor(to, n, limit, &work)
+	b.reserved = reservation{}
+}
+
+// passFor passes records of a ring until n more bytes fit into limit chunks. A ring that holds more
 // chunks than that shrinks bit by bit.
-func (b *Store) makeRoom(in policy.Ring, n, limit int, w *policy.Work) {
+func (b *Store) passFor(in policy.Ring, n, limit int, w *policy.Work) {
 	r := &b.Rings[in]
 	soft, from := uint64(limit)<<b.Shared.Shift, r.Size
-	b.vacate(w, func() (policy.Ring, bool) {
-		must := !r.Fits(n, limit) // each step may take a chunk away, and room with it
-		should := r.Size > 0 && r.Size+uint64(n) > soft && b.mayShrink(from-r.Size, w)
-		return in, must || should
-	})
+	for r.Size+uint64(n) > soft &&
+		(!r.Fits(n, limit) || r.Size > 0 && b.mayShrink(from-r.Size, w)) {
+		b.passTail(in, w) // may take a chunk away, and room with it
+	}
 }
 
 // takeFrom makes a ring give up chunks for ring r, which may hold limit chunks, and needs need
@@ -194,32 +169,26 @@ func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need 
 // done. It evicts no live entry.
 func (b *Store) compact(to policy.Ring, n int) {
 	r, need := &b.Rings[to], b.chunksFor(n)
-	work := b.compactWork(n)
-	least := work.Bytes - aheadShare*n // beyond that it moves only what it must
 	held, limit, over, l := -1, 0, false, limits{}
-	b.vacate(&work, func() (policy.Ring, bool) {
-		in, worth := b.deadest()
-		if !worth {
-			return in, false
-		}
+	b.squeeze(n, func(moved int) bool {
 		if now := b.chunks(); now != held { // limits depend on it
 			l = b.limit()
 			held, limit, over = now, max(l.of(to), need), b.isOver(l)
 		}
-		if r.Fits(n, limit) && !over && (!b.isNearlyFull(l) || work.Bytes < least) {
-			return in, false
-		}
-		return in, !work.IsDone()
+		// Beyond its share it moves only what it must.
+		return r.Fits(n, limit) && !over && (!b.isNearlyFull(l) || moved > aheadShare*n)
 	})
 }
 
-// squeeze compacts rings until enough reports true, or no ring is worth compacting, or the work of
-// a Set of n bytes is done; then it reports false. It evicts no live entry.
-func (b *Store) squeeze(n int, enough func() bool) (done bool) {
-	work := b.compactWork(n)
+// squeeze compacts rings until enough, which gets the bytes moved so far, reports true, or no ring
+// is worth compacting, or the work of a Set of n bytes is done; then it reports false. It evicts no
+// live entry.
+func (b *Store) squeeze(n int, enough func(moved int) bool) (done bool) {
+	most := min(max(compactBytes, 16*n), b.Shared.mostMoved)
+	work := policy.Work{Records: compactRecords, Bytes: most, Keep: true}
 	b.vacate(&work, func() (policy.Ring, bool) {
 		in, worth := b.deadest()
-		done = !worth || enough()
+		done = !worth || enough(most-work.Bytes)
 		return in, !done && !work.IsDone()
 	})
 	return done
@@ -250,13 +219,19 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	return policy.Main, b.Rings[policy.Main].Held() > l.main
 }
 
+// KeepQuota tells Give that the bucket keeps its quota.
+const KeepQuota = -1
+
 // Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
 // than keep. Each ring gives up what it holds above its part. It returns the bytes that are missing
 // after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
+	if keep == KeepQuota {
+		keep = b.quota()
+	}
 	from, work := b.held(), policy.SetWork(n, b.Shared.mostMoved)
 	least := max(keep, from-n)
-	if !b.squeeze(n, func() bool { return b.held() <= least }) {
+	if !b.squeeze(n, func(int) bool { return b.held() <= least }) {
 		return b.held() - least
 	}
 	chunks := max(0, least-b.Index.Pages()*b.Shared.Pool.PageSize()) >> b.Shared.Shift
@@ -302,21 +277,15 @@ func (b *Store) DropStep(left *int) (done bool) {
 			}
 			hd, ok := r.Header(r.Tail)
 			if !ok {
-				b.Corruptions.Add(1)
-				r.Reset()
+				b.dropRing(r)
 				break
 			}
 			records++
 			bytes += hd.Total()
-			if hd.Dead {
-				r.ReleaseDead(hd)
-				continue
+			if !hd.Dead {
+				b.kill(r, r.Tail, hd, b.largeHash(r, r.Tail, &hd), Dropped)
 			}
-			if b.Shared.Notifies {
-				b.keepRemoved(r, r.Tail, hd, Dropped)
-			}
-			b.uncount(r, r.Tail, &hd, b.largeHash(r, r.Tail, &hd))
-			r.Release(uint64(hd.Total()))
+			r.ReleaseDead(hd)
 		}
 	}
 	return true

@@ -26,7 +26,7 @@ func TestPolicy_FillsUp(t *testing.T) {
 			if err := c.Set(binary.LittleEndian.AppendUint64(nil, id), make([]byte, 100)); err != nil {
 				require.NoError(t, err)
 			}
-			require.Zero(t, b.EvictedSmall+b.EvictedMain, "%v: key %d", p, id)
+			require.Zero(t, b.Evicted, "%v: key %d", p, id)
 			require.Equal(t, int(id)+1, b.Sizes().Entries, "%v", p)
 		}
 		require.GreaterOrEqual(t, known, 100, "%v: new keys of 300 that were known to have a place", p)
@@ -42,7 +42,7 @@ func TestPolicy_NewKeyDropsOne(t *testing.T) {
 		c := ringtest.MustCache(t, g)
 		var next uint64
 		evicted := func() uint64 {
-			return ringtest.Nth(c, 0).EvictedSmall + ringtest.Nth(c, 0).EvictedMain
+			return ringtest.Nth(c, 0).Evicted
 		}
 		set := func(id uint64) {
 			t.Helper()
@@ -95,7 +95,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		ringtest.Shared(c).Total.Store(128 << 20)
 		ringtest.Shared(c).SetBound(128 << 20)
 		total := func() (records, bytes int) {
-			return int(b.EvictedSmall + b.EvictedMain + b.Promotions + b.Reinsertions), b.Bytes()
+			return int(b.Evicted + b.Promotions + b.Reinsertions), b.Bytes()
 		}
 		steps := 0
 		for f := (store.Fit{}); !f.Done || b.Memory().Held > b.Memory().Quota; steps++ {

@@ -91,9 +91,10 @@ type Shared struct {
 
 	learners [2]learner // of the small buckets, and of the large ones
 
-	// LargeKeys counts the keys in large buckets, by the low bits of their hashes (I8). It
-	// changes under the large bucket's lock; a Set and a Del hold the small one's too.
-	LargeKeys [BucketCount]atomic.Int32
+	// LargeKeys counts the keys in large buckets, by the low bits of their hashes (I8). Each large
+	// bucket has 16 bits of a count. They change under its lock; a Set and a Del hold the small one's
+	// too.
+	LargeKeys [BucketCount]atomic.Int64
 }
 
 // NewShared returns the state that the buckets of a cache share. The cache takes its memory from
@@ -187,7 +188,13 @@ func (s *Shared) Mix(x uint64) uint64 {
 }
 
 // LargeKeysOf returns the count of the keys in large buckets whose hashes end like h.
-func (s *Shared) LargeKeysOf(h uint64) *atomic.Int32 { return &s.LargeKeys[h&(BucketCount-1)] }
+func (s *Shared) LargeKeysOf(h uint64) *atomic.Int64 { return &s.LargeKeys[h&(BucketCount-1)] }
+
+// largeKeyBits are the bits that each large bucket has of a count.
+const largeKeyBits = 64 / LargeBuckets
+
+// largeKey returns what a key of hash h adds to its count.
+func largeKey(h uint64) int64 { return 1 << (h >> BucketBits % LargeBuckets * largeKeyBits) }
 
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }
@@ -359,14 +366,6 @@ func (s *Shared) Longest(bound int, large bool) int {
 type learner struct {
 	mu sync.Mutex
 	policy.Learner
-}
-
-// learner returns the one for large buckets, or that for small ones.
-func (s *Shared) learner(large bool) *learner {
-	if large {
-		return &s.learners[1]
-	}
-	return &s.learners[0]
 }
 
 // Log2 returns the logarithm of a power of two.

@@ -55,7 +55,6 @@ type Store struct {
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
 	growAt    int32       // load factor at which the index grows, in sixteenths
 	pageDelta int32       // pages that the index is about to get
-	spaced    int32       // live records of namespaces
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
@@ -89,15 +88,14 @@ type Store struct {
 
 // counters are what a bucket adds to Stats.
 type counters struct {
-	Sets, Dels                                  uint64
-	EvictedSmall, EvictedMain, EvictedDisplaced uint64
-	EvictedCold, EvictedBytes                   uint64
-	Expired, ExpiredBytes                       uint64
-	Promotions, Reinsertions, GhostHits         uint64
-	MovedBytes                                  uint64
-	Collisions, Corruptions                     atomic.Uint64
-	ColdHits                                    atomic.Uint64
-	QueueFull                                   uint64 // records left uncompressed: the queue was full
+	Sets, Dels               uint64
+	Evicted, EvictedBytes    uint64
+	Expired                  uint64
+	Promotions, Reinsertions uint64
+	MovedBytes               uint64
+	Collisions, Corruptions  atomic.Uint64
+	ColdHits                 atomic.Uint64
+	QueueFull                uint64 // records left uncompressed: the queue was full
 }
 
 // Init makes a bucket ready for use. Large buckets have the highest numbers. The bucket's quota
@@ -159,7 +157,9 @@ func (b *Store) Set(w *Write) error {
 		// While the index's cache line is being fetched. If this turns out to be an overwrite, the room
 		// is left to the next insert.
 		b.about = w.Hash
-		b.passFor(v.ring, w.Bytes, 1)
+		if held := b.Rings[v.ring].Held(); w.Bytes <= held<<b.Shared.Shift {
+			b.makeRoom(v.ring, w.Bytes, held)
+		}
 		b.about = 0
 	}
 	rec, slot, s, got := b.Candidate(w.Hash, nil)
@@ -266,21 +266,24 @@ func (b *Store) append(to policy.Ring, limit int, w *Write) (uint64, error) {
 		return 0, err
 	}
 	var buf [record.MaxHeader]byte
-	t := w.Times
-	pos := r.Append(b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), t), w.Key, w.Value)
-	r.Count(1, w.Bytes, t.Deadlines != record.Timeless)
+	pos := r.Append(b.Form.Put(&buf, w.Kind, len(w.Key), len(w.Value), w.Times), w.Key, w.Value)
+	b.count(r, w)
+	return pos, nil
+}
+
+// count counts the record of a write, which is in ring r now.
+func (b *Store) count(r *ring.Ring, w *Write) {
+	r.Count(1, w.Bytes, w.Times.Deadlines != record.Timeless)
 	b.seen = max(b.seen, int32(w.Bytes))
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.CountIn(b.usage, generation.Of(w.Key), 1, w.Bytes)
-		b.spaced++
 	}
-	if t.Expiry != 0 {
-		b.noteExpiry(t.Expiry)
+	if w.Times.Expiry != 0 {
+		b.noteExpiry(w.Times.Expiry)
 	}
 	if b.Large {
-		b.Shared.LargeKeysOf(w.Hash).Add(1)
+		b.Shared.LargeKeysOf(w.Hash).Add(largeKey(w.Hash))
 	}
-	return pos, nil
 }
 
 // putSlot enters a record into the index. If it replaces another one, that is f.
@@ -343,7 +346,6 @@ func (b *Store) kill(
 	}
 	if why == Expired {
 		b.Expired++
-		b.ExpiredBytes += uint64(hd.Total())
 	}
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
@@ -367,11 +369,8 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd *record.Header, h uint64) {
 // gone: those of namespaces.
 func (b *Store) uncountGone(r *ring.Ring, hd *record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
-	if hd.Kind&record.Spaced != 0 {
-		b.spaced--
-	}
 	if b.Large {
-		b.Shared.LargeKeysOf(h).Add(-1)
+		b.Shared.LargeKeysOf(h).Add(-largeKey(h))
 	}
 }
 
@@ -395,8 +394,7 @@ func (b *Store) displace(victim uint64) {
 	}
 	b.kill(r, pos, hd, b.keyHash(r, pos, hd), why)
 	if why == Evicted {
-		b.EvictedDisplaced++
-		b.EvictedBytes += uint64(hd.Total())
+		b.countEvicted(&hd)
 	}
 }
 
@@ -412,27 +410,18 @@ func (b *Store) keyHash(r *ring.Ring, pos uint64, hd record.Header) uint64 {
 // Sizes are the numbers of entries and bytes in a bucket.
 type Sizes struct {
 	Entries   int // live records
-	Spaced    int // of these, the ones in namespaces
 	LiveBytes int // of the live records
 	DeadBytes int // of the dead ones
-	Ghosts    int // evicted entries whose hashes are remembered
+	Cold      int // of the live records, those in the cold part
 
-	Cold, ColdBytes int // the parts of Entries and LiveBytes in the cold part
-	IndexBytes      int
+	IndexBytes int
 }
 
 // Sizes returns the sizes of the bucket.
 func (b *Store) Sizes() Sizes {
-	slots, live := 0, b.live()
-	for _, used := range b.Index.Used {
-		slots += int(used)
-	}
 	return Sizes{
-		Entries: live, Spaced: int(b.spaced),
-		LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
-		Ghosts:     slots - live, // a live record has one slot (I7), all others are stale
+		Entries: b.live(), LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
 		Cold:       b.cold.queue.Entries + b.cold.store.Entries,
-		ColdBytes:  b.cold.queue.EntryBytes + b.cold.store.EntryBytes,
 		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
 	}
 }
@@ -480,7 +469,6 @@ func (b *Store) Reset() {
 func (b *Store) forget() {
 	b.hasTTL = false
 	b.Mortal.Store(false)
-	b.spaced = 0
 	b.known = hintUnknown
 	b.victim.known = false
 }

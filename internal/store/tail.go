@@ -16,14 +16,17 @@ import (
 const passCost = 16
 
 // passTail passes the oldest record of a ring: it drops it, or moves it to the head of the same
-// ring or of another one. A dropped record's slot stays in the index, stale: it is the ghost.
+// ring or of another one. A dropped record's slot stays in the index, stale: it is the ghost. An
+// empty ring gives its chunk back.
 func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 	r := b.Ring(in)
+	if r.Size == 0 {
+		r.Trim()
+		return
+	}
 	hd, ok := r.Header(r.Tail)
 	if !ok {
-		// Without its length, the records behind it cannot be found either.
-		b.Corruptions.Add(1)
-		r.Reset()
+		b.dropRing(r)
 		return
 	}
 	switch {
@@ -37,21 +40,56 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 		b.passLive(in, r, &hd, w)
 		return
 	}
-	if w != nil && w.Keep {
+	if w.Keep {
 		w.Bytes -= passCost
+	}
+}
+
+// dropRing drops all records of a ring, because the header at its tail is damaged. Without its
+// length, only the index has the places of the live records behind it. The damaged record itself
+// stays in the counts of its namespace.
+func (b *Store) dropRing(r *ring.Ring) {
+	b.Corruptions.Add(1)
+	b.Index.Each(func(slot, _ uint64) {
+		pos := index.Pos(slot)
+		if b.Ring(index.Ring(slot)) != r || !r.Live(slot) {
+			return
+		}
+		if hd, ok := r.Header(pos); ok && !hd.Dead {
+			b.uncount(r, pos, &hd, b.keyHash(r, pos, hd))
+		}
+	})
+	r.Reset()
+	if !b.Large {
+		return
+	}
+	at := (int(b.Number) - b.Shared.Buckets) * largeKeyBits
+	for i := range b.Shared.LargeKeys {
+		c := &b.Shared.LargeKeys[i]
+		c.Add(-(c.Load() >> at & (1<<largeKeyBits - 1) << at))
+	}
+	for in := range policy.Ring(RingCount) {
+		b.each(in, new(uint64), 0, func(pos uint64, hd record.Header) bool {
+			if !hd.Dead {
+				h := b.keyHash(b.Ring(in), pos, hd)
+				b.Shared.LargeKeysOf(h).Add(largeKey(h))
+			}
+			return true
+		})
 	}
 }
 
 // passLive is passTail of a live record of ring r. The first rule that applies decides:
 //
-//  1. A record of the cold part, or one that is too long for the bucket by now, is dropped.
+//  1. A record of the queue, or one that is too long for the bucket by now, is dropped.
 //  2. With FIFO, so is any other, without a look at the index, if there is nothing to compact.
 //  3. The entry that the write is about stays while the work lasts (about).
 //  4. While a ring is compacted (Work.Keep), all stay.
 //  5. In a ring that is worth compacting, what the policy would drop stays.
-//  6. The policy decides. What it drops may go to the cold part instead.
+//  6. In the cold ring, an entry that was read there stays while the work lasts.
+//  7. The policy decides. What it drops may go to the cold part instead.
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *policy.Work) {
-	if in >= policy.Queue || hd.Total() > b.Longest ||
+	if in == policy.Queue || hd.Total() > b.Longest || in == policy.Main &&
 		b.policy.Kind == policy.FIFO && !w.Keep && !r.WorthCompacting() && !b.cold.on { // needs no slot
 		b.dropTail(in, r, hd)
 		return
@@ -72,7 +110,7 @@ func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *pol
 	case policy.Reinsert:
 		b.rotate(in, p, *hd)
 	default:
-		if !b.cold.on || !b.demote(in, p, *hd) {
+		if !b.cold.on || in == policy.Cold || !b.demote(in, p, *hd) {
 			b.dropTail(in, r, hd)
 		}
 	}
@@ -105,8 +143,15 @@ func (b *Store) judgeTail(
 		}
 		return verdict
 	}
+	if in == policy.Cold && index.WasRead(p.Slot) && w.Spend(n) {
+		p.Slot = index.WithoutRead(p.Slot)
+		return policy.Reinsert
+	}
 	if r.WorthCompacting() && w.Spend(n) {
 		return policy.Reinsert
+	}
+	if in == policy.Cold {
+		return policy.Drop
 	}
 	onProbation := index.IsMarked(p.Slot)
 	if onProbation {
@@ -175,7 +220,7 @@ func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd *record.Header) {
 	if in < policy.Queue {
 		b.policy.Dropped(in)
 	}
-	b.countEvicted(in, hd)
+	b.countEvicted(hd)
 }
 
 // largeHash returns the hash of the key of the record at pos, if this is a large
@@ -188,16 +233,9 @@ func (b *Store) largeHash(r *ring.Ring, pos uint64, hd *record.Header) uint64 {
 }
 
 // countEvicted counts an entry that was evicted.
-func (b *Store) countEvicted(in policy.Ring, hd *record.Header) {
+func (b *Store) countEvicted(hd *record.Header) {
+	b.Evicted++
 	b.EvictedBytes += uint64(hd.Total())
-	switch in {
-	case policy.Small:
-		b.EvictedSmall++
-	case policy.Main:
-		b.EvictedMain++
-	default:
-		b.EvictedCold++
-	}
 }
 
 // promote moves the record at the tail of small to the head of main. Its frequency begins anew. If
@@ -216,7 +254,7 @@ func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 		fits = n <= limit<<b.Shared.Shift
 	}
 	if fits {
-		b.makeRoom(policy.Main, n, limit, w)
+		b.passFor(policy.Main, n, limit, w)
 		fits = main.Extend(uint64(n), limit) == nil
 	}
 	if small := &b.Rings[policy.Small]; !fits {
@@ -280,7 +318,7 @@ func (b *Store) rotateThrough(
 		if hd.Kind&record.Spaced != 0 {
 			b.Shared.Generations.Count(generation.Of(buf[hd.Size:]), -1, -n)
 		}
-		b.countEvicted(in, &hd)
+		b.countEvicted(&hd)
 		if b.Shared.Notifies && hd.Kind.IsUsers() {
 			b.keepRemoval(slices.Clone(buf[hd.Size:]), hd, Evicted)
 		}

@@ -311,7 +311,7 @@ func TestExpiry_DeleteExpired(t *testing.T) {
 	}
 	s := ringtest.StatsOf(c)
 	require.EqualValues(t, n/10*9+1, s.ExpiredEntries)
-	require.GreaterOrEqual(t, ringtest.PolicyOf(c).ExpiredBytes, uint64(floorValue))
+	require.GreaterOrEqual(t, s.DeadBytes, uint64(floorValue))
 	require.Zero(t, s.EvictedEntries)
 	assert.NoError(t, ringtest.Validate(c))
 }
