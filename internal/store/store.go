@@ -59,7 +59,7 @@ type Store struct {
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
-	strict    bool        // the write under way is of a snapshot, and borrows nothing
+	strict    bool        // the write under way is Write.Strict
 	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
 	seen      int32       // bytes of the longest record that there ever was
@@ -147,7 +147,7 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 // Set stores the record. After an error the key is absent, and also after a memory fault in the
 // caller's value that debug.SetPanicOnFault has turned into a panic, once EndWrite was called.
 func (b *Store) Set(w *Write) error {
-	b.strict = w.Restored
+	b.strict = w.Strict
 	if b.Index.Empty() {
 		if err := b.startIndex(w.Bytes); err != nil {
 			return err
