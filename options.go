@@ -21,10 +21,10 @@ import (
 // fewer otherwise: with less memory, a bucket would hold too few entries for the policy to choose
 // among.
 const (
-	minBucketBytes = 64 << 10
+	minBucketBytes = 128 << 10
 	maxBucketBytes = 8 << 30 // half of the range of positions (I3)
 
-	minMaxBytes = store.LargeBuckets * minBucketBytes // as many small buckets as large ones
+	minMaxBytes = 2 * minBucketBytes
 	maxMaxBytes = store.BucketCount * maxBucketBytes
 )
 
@@ -34,7 +34,7 @@ const defaultRefreshTimeout = 30 * time.Second
 // default. A duration except SoftTimeout must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together. It is required,
-	// from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets, so fewer goroutines can write at
+	// from 256 KB to 4 TB. Below 64 MB, a cache has fewer buckets, so fewer goroutines can write at
 	// the same time. With File, the index may come on top: see Files in the package documentation.
 	MaxBytes int
 

@@ -332,17 +332,15 @@ type Fit struct {
 	moves int // bytes of records that may still be moved
 }
 
-// GiveOne returns the Fit by which the bucket gives up a chunk.
-func (b *Store) GiveOne() Fit {
-	moves := b.size()
-	return Fit{begun: true, evict: true, total: b.chunks() - 1,
-		moves: moves}
-}
-
-// Loss returns how many bytes of live records the bucket loses if it gives up a chunk.
-func (b *Store) Loss() int {
+// GiveOne returns the Fit by which the bucket gives up a chunk, if it has one, and loses at most so
+// many bytes of live records.
+func (b *Store) GiveOne(loss int) Fit {
 	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
-	return small.EntryBytes + main.EntryBytes - (small.Held()+main.Held()-1)<<b.Shared.Shift
+	kept := (small.Held() + main.Held() - 1) << b.Shared.Shift
+	if b.chunks() == 0 || min(small.EntryBytes+main.EntryBytes-kept, 1<<b.Shared.Shift) > loss {
+		return Fit{Done: true}
+	}
+	return Fit{begun: true, evict: true, total: b.chunks() - 1, moves: b.size()}
 }
 
 // Step does one step.
@@ -357,7 +355,9 @@ func (f *Fit) Step(b *Store) {
 	}
 	f.Done = b.shed(f.evict, f.total, &f.moves)
 	b.sweep() // moved records use up positions (I5)
-	if n := b.pagesNeeded(); f.Done && n < b.Index.Pages() {
+	if f.Done && b.live() == 0 {
+		b.Reset()
+	} else if n := b.pagesNeeded(); f.Done && n < b.Index.Pages() {
 		b.repackIndex(n)
 	}
 }

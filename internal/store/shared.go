@@ -159,6 +159,8 @@ func (s *Shared) ForRecords() int {
 func (s *Shared) SetBound(maxBytes int) {
 	s.MaxBytes.Store(int64(maxBytes))
 	s.SetQuotas()
+	a := &s.Arrivals
+	s.updateSparse(a.records.Load(), a.small.Load()+a.large.Load())
 }
 
 // MaxValue returns the length of the longest value, which a header must have room for.
@@ -261,6 +263,10 @@ func (s *Shared) IsLarge(n int) bool {
 	full := uint(s.full.Load()) // unsigned, which is divided by a shift
 	return uint(n) > full/sparseShare && (uint(n) > full/largeShare || s.Arrivals.sparse.Load())
 }
+
+// outgrown reports whether Resize moves a record of n bytes to a large bucket: in a sparse cache
+// any, or small buckets would keep a chunk each for a few short ones.
+func (s *Shared) outgrown(n int) bool { return s.IsLarge(n) || s.Arrivals.sparse.Load() }
 
 // LargeIsOver reports whether the large buckets exceed their target by so much that they must give
 // memory back.
