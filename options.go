@@ -351,7 +351,7 @@ func geometryFor(o Options) geometry {
 func (g *geometry) divide(bytes int) {
 	g.buckets = min(1<<(bits.Len(uint(bytes/minBucketBytes))-1), store.BucketCount)
 	share := bytes / g.buckets / chunksPerBucket
-	g.chunkSize = min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize)
+	g.chunkSize = min(1<<(bits.Len(uint(share))-1), chunk.MaxSize)
 }
 
 // newSecret returns a random secret, which is mixed into every hash so that outsiders cannot choose

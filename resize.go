@@ -14,9 +14,10 @@ import (
 // locks one bucket, and moves or evicts a little. First all buckets give up what their live records
 // do not need; then, while that is not enough, those evict that lose the least for a chunk. Three
 // figures fall in order. The first is shared.MaxBytes, which determines the longest value, the
-// threshold of large records, and what the large buckets should hold. When these have shrunk, shared.Total follows, which the small buckets
-// divide. The pool's bound falls with each step; until the end it is never below the memory in use,
-// so that no bucket looks for memory that does not exist.
+// threshold of large records, and what the large buckets should hold. When these have shrunk,
+// shared.Total follows, which the small buckets divide. The pool's bound falls with each step;
+// until the end it is never below the memory in use, so that no bucket looks for memory that does
+// not exist.
 //
 // A Set that chose its bucket by the old figures is sent back by bucket.Longest.
 
@@ -103,9 +104,6 @@ func (c *engine) enlarge(maxBytes int) {
 		b.Longest = max(b.Longest, s.Longest(maxBytes, b.Large))
 		b.mu.Unlock()
 	})
-	if z := s.Compression; z != nil {
-		z.Allow(s.Longest(maxBytes, false))
-	}
 	s.SetBound(maxBytes)
 	c.allot(maxBytes)
 }

@@ -34,7 +34,7 @@ type Compression struct {
 	Room    []byte  // for results of the Compressor, which may also use it in other ways
 	total   Ratio   // of all records
 
-	Longest atomic.Int64 // bytes of the longest value that is unpacked
+	longest atomic.Int64 // bytes of the longest value that was packed: none longer is unpacked
 	Counts  Counts
 	Nanos   atomic.Uint64 // that the goroutine has spent compressing
 }
@@ -92,14 +92,14 @@ func (s *Compression) Recovers(packed []byte, most int) bool {
 	if err != nil || s.Foreign || s.Dicts[p.dict].Load() == nil {
 		return false
 	}
-	s.Allow(p.size)
+	s.allow(p.size)
 	return true
 }
 
-// Allow permits values of n bytes to be unpacked.
-func (s *Compression) Allow(n int) {
-	for old := s.Longest.Load(); int64(n) > old && !s.Longest.CompareAndSwap(old, int64(n)); {
-		old = s.Longest.Load()
+// allow permits values of n bytes to be unpacked.
+func (s *Compression) allow(n int) {
+	for old := s.longest.Load(); int64(n) > old && !s.longest.CompareAndSwap(old, int64(n)); {
+		old = s.longest.Load()
 	}
 }
 
@@ -214,6 +214,7 @@ func (s *Compression) compress(v []byte) []byte {
 		s.Room = packed // for the next value: a Compressor may need more room than its result takes
 	}
 	copy(packed, prefix) // in case the Compressor has written to it
+	s.allow(len(v))
 	return packed
 }
 
@@ -233,7 +234,7 @@ func Guarded[T any](fn func() (T, error)) (v T, err error) {
 // Unpack appends the value that b is the packed form of to dst. No dictionary is ever replaced by
 // another, so the caller needs no lock.
 func (s *Compression) Unpack(dst, b []byte) ([]byte, error) {
-	p, err := parse(b, s.Longest.Load())
+	p, err := parse(b, s.longest.Load())
 	if err != nil {
 		return dst, err
 	}

@@ -112,9 +112,6 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 		s.Form = record.Checked
 	}
 	s.noCold.init(s)
-	if s.Compression != nil {
-		s.Compression.Longest.Store(int64(s.Longest(maxBytes, false)))
-	}
 	s.MaxBytes.Store(int64(maxBytes))
 	s.Total.Store(int64(maxBytes))
 	// The pool must not refer to s, whose Compressor may refer to the cache.
