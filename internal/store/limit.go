@@ -87,11 +87,14 @@ type Memory struct {
 	Held   int // bytes of rings and index
 	Quota  int // bytes that they may hold
 	Chunks int // of the rings
+	Kept   int // Quota, or less: what the live entries need, and room for compaction
 }
 
 // Memory returns the memory that the bucket holds and may hold.
 func (b *Store) Memory() Memory {
-	return Memory{Held: b.held(), Quota: b.quota(), Chunks: b.chunks()}
+	m := Memory{Held: b.held(), Quota: b.quota(), Chunks: b.chunks()}
+	m.Kept = min(m.Quota, b.need()+b.need()/hysteresis)
+	return m
 }
 
 // held returns the bytes that rings and index hold.
@@ -128,8 +131,14 @@ func (b *Store) kept() int {
 	return need + min(b.Shared.freeOfLive(), more)
 }
 
-// need returns the bytes of the bucket's live entries and of its index.
-func (b *Store) need() int { return b.liveBytes() + b.Index.Pages()*b.Shared.Pool.PageSize() }
+// need returns the bytes of the chunks that the bucket's live entries need, and of its index.
+func (b *Store) need() int {
+	n := b.Index.Pages() * b.Shared.Pool.PageSize()
+	for in := range b.inUse() {
+		n += b.chunksFor(b.Ring(in).EntryBytes) << b.Shared.Shift
+	}
+	return n
+}
 
 // tellNeed updates the bucket's part of the cache's sum of needs.
 func (b *Store) tellNeed() {

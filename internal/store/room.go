@@ -225,6 +225,12 @@ func (b *Store) squeeze(n int, enough func() bool) (done bool) {
 	return done
 }
 
+// IsWorthCompacting reports whether a ring is worth compacting.
+func (b *Store) IsWorthCompacting() bool {
+	_, worth := b.deadest()
+	return worth
+}
+
 // deadest returns the ring that is most worth compacting, if there is one.
 func (b *Store) deadest() (in policy.Ring, ok bool) {
 	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]

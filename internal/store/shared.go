@@ -265,13 +265,6 @@ func (s *Shared) IsLarge(n int) bool {
 // any, or small buckets would keep a chunk each for a few short ones.
 func (s *Shared) outgrown(n int) bool { return s.IsLarge(n) || s.Arrivals.sparse.Load() }
 
-// LargeIsOver reports whether the large buckets exceed their target by so much that they must give
-// memory back.
-func (s *Shared) LargeIsOver() bool {
-	held, target := int(s.Arrivals.Held.Load()), s.largeTarget()
-	return held > 0 && held > target+target/hysteresis+s.Pool.ChunkSize()*LargeBuckets
-}
-
 // keptFree: as long as 1/keptFree of the memory is neither live entries nor index, small and large
 // buckets do not evict each other's live entries.
 const keptFree = 4
