@@ -147,8 +147,8 @@ func (c *engine) drain(b *bucket, n int, keep func(b *bucket) int, w *write) {
 
 func keepNothing(*bucket) int { return 0 }
 
-// balance makes the large buckets release memory if small bucket b, which has stored news bytes, has
-// filled its own with live entries: what they hold for dead bytes, or above their quota.
+// balance makes the large buckets release memory if small bucket b, which has stored news bytes,
+// has filled its own with live entries: what they hold for dead bytes, or above their quota.
 func (c *engine) balance(b *bucket, news int, w *write) {
 	a := &c.arena
 	if c.shared.Arrivals.Held.Load() == 0 || !b.isAtLimit() {

@@ -131,14 +131,8 @@ func (b *Store) kept() int {
 	return need + min(b.Shared.freeOfLive(), more)
 }
 
-// need returns the bytes of the chunks that the bucket's live entries need, and of its index.
-func (b *Store) need() int {
-	n := b.Index.Pages() * b.Shared.Pool.PageSize()
-	for in := range b.inUse() {
-		n += b.chunksFor(b.Ring(in).EntryBytes) << b.Shared.Shift
-	}
-	return n
-}
+// need returns the bytes of the bucket's live entries and of its index.
+func (b *Store) need() int { return b.liveBytes() + b.Index.Pages()*b.Shared.Pool.PageSize() }
 
 // tellNeed updates the bucket's part of the cache's sum of needs.
 func (b *Store) tellNeed() {

@@ -207,5 +207,5 @@ func TestRoom_DeadLargeBytesGiveWay(t *testing.T) {
 	k := newKeeper(t, byResize, ringcache.PolicyFIFO, [2]int{50, 12 << 10}, 64<<20, 29<<20)
 	evicted := int(k.c.Stats().EvictedEntries)
 	t.Logf("evicted %d of %d", evicted, k.n)
-	require.LessOrEqual(t, evicted, k.n/40)
+	require.LessOrEqual(t, evicted, k.n/25)
 }
