@@ -373,10 +373,10 @@ func (b *bucket) change(fn func(s *store.Store)) {
 	b.Removals = nil
 }
 
-// isAtLimit reports whether the bucket holds nearly its whole quota.
+// isAtLimit reports whether the bucket holds nearly its whole quota, and has to evict next.
 func (b *bucket) isAtLimit() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.Memory()
-	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota
+	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota && !b.IsWorthCompacting()
 }

@@ -147,7 +147,7 @@
 // entries that were evicted too early. If keys are read only once, after more than 60 % of the
 // cache's size has been written since they were set, use [PolicyFIFO].
 //
-// Values above 1/4096 of MaxBytes (in a cache below 32 MB, above 8 to 16 KB; less if most values
+// Values above 1/4096 of MaxBytes (in a cache below 64 MB, above 16 to 32 KB; less if most values
 // are large) are stored in a separate part of the cache. Only one Set of a large value runs at a
 // time, and lookups of large values take a lock.
 package ringcache

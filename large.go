@@ -142,21 +142,25 @@ func (c *engine) drain(b *bucket, n, keep int, w *write) {
 	}
 }
 
-// balance makes the large buckets release memory if their share has become smaller and small bucket
-// b, which has stored news bytes, has filled its own.
+// balance makes the large buckets release memory if small bucket b, which has stored news bytes,
+// has filled its own with live entries: what they hold for dead bytes, or above their quota.
 func (c *engine) balance(b *bucket, news int, w *write) {
-	s, a := c.shared, &c.arena
-	if !s.LargeIsOver() || !b.isAtLimit() {
+	a := &c.arena
+	if c.shared.Arrivals.Held.Load() == 0 || !b.isAtLimit() {
 		return
 	}
 	if !a.mu.TryLock() {
 		return // the next call will do it
 	}
 	defer a.mu.Unlock()
-	a.hand = (a.hand + 1) % s.Buckets
+	a.hand = (a.hand + 1) % c.shared.Buckets
 	lb := &a.buckets[a.hand%store.LargeBuckets]
-	c.drain(lb, news+s.Pool.ChunkSize(), store.KeepQuota, w)
+	c.drain(lb, balanceRatio*news, store.KeepLive, w)
 }
+
+// balanceRatio: of the memory that large buckets hold for dead bytes, full small buckets get so
+// many times the bytes that they store.
+const balanceRatio = 8
 
 // How a cache works when the system refuses memory. The pool's bound is then the memory that
 // exists, and buckets evict within the memory that they hold. A bucket that holds too little for a

@@ -1,9 +1,10 @@
 package ringcache
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -19,10 +20,10 @@ import (
 // fewer otherwise: with less memory, a bucket would hold too few entries for the policy to choose
 // among.
 const (
-	minBucketBytes = 64 << 10
+	minBucketBytes = 128 << 10
 	maxBucketBytes = 8 << 30 // half of the range of positions (I3)
 
-	minMaxBytes = store.LargeBuckets * minBucketBytes // as many small buckets as large ones
+	minMaxBytes = 2 * minBucketBytes
 	maxMaxBytes = store.BucketCount * maxBucketBytes
 )
 
@@ -32,7 +33,7 @@ const defaultRefreshTimeout = 30 * time.Second
 // default. A duration except SoftTimeout must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
 	// MaxBytes bounds all off-heap memory of the cache, records and index together. It is required,
-	// from 256 KB to 4 TB. Below 32 MB, a cache has fewer buckets, so fewer goroutines can write at
+	// from 256 KB to 4 TB. Below 64 MB, a cache has fewer buckets, so fewer goroutines can write at
 	// the same time. With File, the index may come on top: see Files in the package documentation.
 	MaxBytes int
 
@@ -340,17 +341,17 @@ func geometryFor(o Options) geometry {
 func (g *geometry) divide(bytes int) {
 	g.config.Buckets = min(1<<(bits.Len(uint(bytes/minBucketBytes))-1), store.BucketCount)
 	share := bytes / g.config.Buckets / chunksPerBucket
-	g.chunkSize = min(max(1<<(bits.Len(uint(share))-1), chunk.MinSize), chunk.MaxSize)
+	g.chunkSize = min(1<<(bits.Len(uint(share))-1), chunk.MaxSize)
 }
 
 // newSecret returns a random secret, which is mixed into every hash so that outsiders cannot choose
 // keys that share a bucket. Each cache draws its own, because files and snapshots reveal it; only a
-// cache that is loaded from a snapshot has the secret of that snapshot. The generator is that of
-// the seeds of Go's maps, ChaCha8 with a seed of the system's. (Package crypto/rand adds 16 KB to
-// a program.)
+// cache that is loaded from a snapshot has the secret of that snapshot.
 func newSecret() (s [2]uint64) {
 	for !isSecret(s) {
-		s = [2]uint64{rand.Uint64(), rand.Uint64() | 1}
+		var b [16]byte
+		_, _ = rand.Read(b[:]) // never fails
+		s = [2]uint64{binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:]) | 1}
 	}
 	return s
 }

@@ -13,11 +13,11 @@ import (
 // Growing is simple: there is more memory to divide. Shrinking is done in steps, each of which
 // locks one bucket, and moves or evicts a little. First all buckets give up what their live records
 // do not need; then, while that is not enough, those evict that lose the least for a chunk. Three
-// figures fall in order. The first is shared.MaxBytes,
-// which determines the longest value, the threshold of large records, and what the large buckets
-// should hold. When the large buckets have shrunk, shared.Total follows, which the small buckets
-// divide. The pool's bound falls with each step; until the end it is never below the memory in use,
-// so that no bucket looks for memory that does not exist.
+// figures fall in order. The first is shared.MaxBytes, which determines the longest value, the
+// threshold of large records, and what the large buckets should hold. When these have shrunk,
+// shared.Total follows, which the small buckets divide. The pool's bound falls with each step;
+// until the end it is never below the memory in use, so that no bucket looks for memory that does
+// not exist.
 //
 // A Set that chose its bucket by the old figures is sent back by bucket.Longest.
 
@@ -26,13 +26,13 @@ const leastChunks = 4
 
 // Resize sets the bound on off-heap memory to maxBytes while the cache is in use. When it returns
 // after lowering the bound, the excess has gone back to the operating system, unless the cache is
-// on the Go heap or was made with less than 64 MB (256 MB where the system's pages are 16 KB). It
-// keeps as many entries as fit, and prefers those that have been read. A step locks one bucket
-// while it processes 64 KB or 256 records, or rebuilds the index.
+// on the Go heap, or was made with less than 256 MB where the system's pages are 16 KB. It keeps as
+// many entries as fit, and prefers those that have been read. A step locks one bucket while it
+// processes 64 KB or 256 records, or rebuilds the index.
 //
 // The minimum is 256 KB or depends on the original bound: it is at most 1/8 of that, or 128 MB if
 // that was 1 GB or more. The maximum is 4 TB, or 8 GB for each bucket of a cache that was made with
-// less than 32 MB. Outside this range Resize returns [ErrInvalidOptions] and changes nothing. If
+// less than 64 MB. Outside this range Resize returns [ErrInvalidOptions] and changes nothing. If
 // calls overlap, the latest wins.
 func (c *Cache) Resize(maxBytes int) error {
 	if c.space != nil {
@@ -144,22 +144,12 @@ func (c *engine) shrink(turn uint64, to int) {
 	for i := range c.shared.Buckets {
 		fit(c.nth(i), store.Fit{})
 	}
-	least := to - c.shared.Slack(to)
-	for part, gave := 1, true; gave || part <= wholeChunk; part++ {
-		gave = false
-		for i := 0; i < n && !over && pool.Used() > least; i++ {
-			if f, ok := c.fitOne(c.nth(i), part); ok {
-				used := pool.Used()
-				fit(c.nth(i), f)
-				gave = gave || pool.Used() < used
-			}
-		}
-	}
-	// In rare cases more is still in use: chunks of which only some pages are.
-	for gave := true; gave; {
-		gave = false
+	for loss, gave := 0, true; gave || loss < pool.ChunkSize(); {
+		loss, gave = loss+pool.ChunkSize()/lossSteps, false
 		for i := 0; i < n && !over && pool.Used() > to; i++ {
-			step(func(w *write) { gave = c.giveChunk(c.nth(i), w) || gave })
+			used := pool.Used()
+			fit(c.nth(i), c.giveOne(c.nth(i), loss))
+			gave = gave || pool.Used() < used
 		}
 	}
 	for more := true; more && !over; {
@@ -172,24 +162,15 @@ func (c *engine) shrink(turn uint64, to int) {
 	}
 }
 
-// wholeChunk is a chunk in the unit of fitOne.
-const wholeChunk = 4
+// lossSteps: the buckets that lose up to 1/lossSteps of a chunk give one first, then those that
+// lose up to twice as much, and so on.
+const lossSteps = 8
 
-// fitOne returns the Fit by which a bucket gives up a chunk, if it should: if it holds more than
-// its quota, or nearly as much and loses no more than part quarters of a chunk.
-func (c *engine) fitOne(b *bucket, part int) (f store.Fit, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	size, m := c.shared.Pool.ChunkSize(), b.Memory()
-	if part < wholeChunk {
-		ok = m.Held+size > m.Quota && b.Loss() <= part*size/wholeChunk
-	} else {
-		ok = m.Held > m.Quota
-	}
-	if ok = ok && m.Chunks > 0; ok {
-		f = b.GiveOne()
-	}
-	return f, ok
+// giveOne returns the Fit by which a bucket gives up a chunk, if that costs no more than loss bytes
+// of entries.
+func (c *engine) giveOne(b *bucket, loss int) (f store.Fit) {
+	b.look(func(s *store.Store) { f = s.GiveOne(loss) })
+	return f
 }
 
 // shrinkStep does one step, and passes the evicted entries to OnRemove. It reports false if another
@@ -221,7 +202,7 @@ func (c *engine) fitStep(b *bucket, f *store.Fit, w *write) {
 // moveLong moves entries of a small bucket that are large by the new bound to the large buckets.
 // The caller holds no lock.
 func (c *engine) moveLong(b *bucket, l *store.Long) {
-	b.look(func(s *store.Store) { l.Next(s, c.shared.Longest(c.shared.Bound(), false)) })
+	b.look(l.Next)
 	v := scratch.Get()
 	defer v.Release()
 	for i := range l.Found {
@@ -231,19 +212,8 @@ func (c *engine) moveLong(b *bucket, l *store.Long) {
 		if got == hit && len(value) <= c.shared.MaxValue() && c.exceedsMemory(w.Bytes) == nil {
 			w.Value, w.old = value, value
 			c.shared.CountMoved(w.Bytes)
-			_ = c.place(&w) // if it fails, the entry is lost
+			_ = c.setLarge(b, &w) // if it fails, the entry is lost
 			c.notify(&w)
 		}
 	}
-}
-
-// giveChunk makes a bucket release a chunk, and reports whether it gave anything.
-func (c *engine) giveChunk(b *bucket, w *write) bool {
-	c.arena.mu.Lock()
-	defer c.arena.mu.Unlock()
-	b.lock()
-	defer b.unlockFor(w)
-	m := b.Memory()
-	return m.Chunks > 0 &&
-		(b.Give(c.shared.Pool.ChunkSize(), 0) > 0 || b.Memory().Held != m.Held)
 }

@@ -99,7 +99,7 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t terms, err error) {
 	}
 	if s != nil && o.File == "" {
 		// Nobody else knows the cache: of two records of a key, it gets the later one.
-		to := store.Restored{Replace: true, Fit: uint64(o.MaxBytes) >= s.Header.MaxBytes}
+		to := store.Restored{Replace: true, Fit: fits(s, o.MaxBytes)}
 		t = terms{timed: g.resumeClock(markOf(&s.Header)), to: to, names: generations{}}
 	}
 	if c, err = g.open(); err == nil && s != nil && o.File != "" {
@@ -210,13 +210,31 @@ func optionsOf(s *snapshot.Contents) Options {
 // expectedEntries returns Options.ExpectedEntries for a cache that loads a snapshot: the number of
 // entries in the file, not the number in its header, and no more than fit.
 func expectedEntries(s *snapshot.Contents, maxBytes int) int {
-	var entries, bytes uint64
-	for i := range s.Blocks {
-		entries += uint64(s.Blocks[i].Records)
-		bytes += s.Blocks[i].Size
-	}
+	entries, bytes := contentsOf(s)
 	if entries == 0 {
 		return 0
 	}
 	return int(min(entries, uint64(maxBytes)/(bytes/entries+store.SlotBytes)))
+}
+
+// contentsOf returns the number of entries in a file, and the bytes of their records.
+func contentsOf(s *snapshot.Contents) (entries, bytes uint64) {
+	for i := range s.Blocks {
+		entries += uint64(s.Blocks[i].Records)
+		bytes += s.Blocks[i].Size
+	}
+	return entries, bytes
+}
+
+// fitsFree: a cache has room for all entries of a larger one if they leave 1/fitsFree of it, which
+// the ends of chunks need.
+const fitsFree = 16
+
+// fits reports whether a cache of maxBytes has room for all entries of a snapshot.
+func fits(s *snapshot.Contents, maxBytes int) bool {
+	entries, bytes := contentsOf(s)
+	if uint64(maxBytes) < s.Header.MaxBytes {
+		maxBytes -= maxBytes / fitsFree
+	}
+	return bytes+entries*store.SlotBytes <= uint64(maxBytes)
 }

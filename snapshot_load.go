@@ -133,6 +133,7 @@ type item struct {
 func (c *engine) newRestorer(t terms) *restorer {
 	r := &restorer{terms: t, c: c}
 	r.w.Restored, r.w.uncounted, r.w.Reason = true, true, store.Unreported
+	r.w.Strict = !t.to.Fit
 	if !t.to.Replace {
 		r.w.cond = ifAbsent
 	}

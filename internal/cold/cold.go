@@ -37,9 +37,9 @@ type Compression struct {
 	Room    []byte  // for results of the Compressor, which may also use it in other ways
 	total   Ratio   // of all records
 
-	Bound  *atomic.Int64 // of the cache: more bytes has no value that is unpacked
-	Counts Counts
-	Nanos  atomic.Uint64 // that the goroutine has spent compressing
+	longest atomic.Int64 // bytes of the longest value that was packed: none longer is unpacked
+	Counts  Counts
+	Nanos   atomic.Uint64 // that the goroutine has spent compressing
 }
 
 // Compressor is the user's Compressor, without its ID.
@@ -87,10 +87,22 @@ func New(g *Config) *Compression {
 }
 
 // Recovers reports whether a value that another process has packed, in a record that passes its
-// checksum, can be unpacked.
-func (s *Compression) Recovers(packed []byte) bool {
-	p, err := parse(packed, s.Bound.Load())
-	return err == nil && !s.foreign && s.Dicts[p.dict].Load() != nil
+// checksum, can be unpacked. The value may be longer than a Set accepts now, but has at most most
+// bytes.
+func (s *Compression) Recovers(packed []byte, most int) bool {
+	p, err := parse(packed, int64(most))
+	if err != nil || s.foreign || s.Dicts[p.dict].Load() == nil {
+		return false
+	}
+	s.allow(p.size)
+	return true
+}
+
+// allow permits values of n bytes to be unpacked.
+func (s *Compression) allow(n int) {
+	for old := s.longest.Load(); int64(n) > old && !s.longest.CompareAndSwap(old, int64(n)); {
+		old = s.longest.Load()
+	}
 }
 
 // End ends the goroutine.
@@ -200,6 +212,7 @@ func (s *Compression) compress(v []byte) []byte {
 		s.Room = packed // for the next value: a Compressor may need more room than its result takes
 	}
 	copy(packed, prefix) // in case the Compressor has written to it
+	s.allow(len(v))
 	return packed
 }
 
@@ -219,7 +232,7 @@ func Guarded[T any](fn func() (T, error)) (v T, err error) {
 // Unpack appends the value that b is the packed form of to dst. No dictionary is ever replaced by
 // another, so the caller needs no lock.
 func (s *Compression) Unpack(dst, b []byte) ([]byte, error) {
-	p, err := parse(b, s.Bound.Load())
+	p, err := parse(b, s.longest.Load())
 	if err != nil {
 		return dst, err
 	}

@@ -174,12 +174,8 @@ func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
 	var prefix [cold.MostPrefix]byte
 	from := pos + uint64(hd.Size+hd.KeyLen)
 	packed, _ := b.Ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
-	return b.Shared.Compression.Recovers(packed)
+	return b.Shared.Compression.Recovers(packed, b.Shared.Bound())
 }
-
-// fitShare is the part of its quota that a bucket may hold beyond it while a snapshot is loaded of
-// which all records fit.
-const fitShare = 16
 
 // Restored tells how the records of a snapshot are stored.
 type Restored struct {
@@ -196,14 +192,10 @@ func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
 		return false, false
 	}
 	// As long as there are free chunks, a record goes to the ring that it was in, however much of the
-	// bucket that ring may have. If all records fit, the bucket may have held somewhat more than its
-	// quota, but not if values were compressed there or a record is in the snapshot twice.
+	// bucket that ring may have.
 	if more := len(rec) - r.Left(); more > 0 {
-		bytes, quota := b.chunksFor(more)<<b.Shared.Shift, b.quota()
-		if to.Fit {
-			quota += quota / fitShare
-		}
-		if bytes > b.Shared.Pool.Spare() || b.held()+bytes > quota ||
+		bytes := b.chunksFor(more) << b.Shared.Shift
+		if bytes > b.Shared.Pool.Spare() || !to.Fit && b.held()+bytes > b.quota() ||
 			r.Extend(uint64(len(rec)), math.MaxInt) != nil {
 			return false, false
 		}

@@ -194,6 +194,12 @@ func (b *Store) squeeze(n int, enough func(moved int) bool) (done bool) {
 	return done
 }
 
+// IsWorthCompacting reports whether a ring is worth compacting.
+func (b *Store) IsWorthCompacting() bool {
+	_, worth := b.deadest()
+	return worth
+}
+
 // deadest returns the ring that is most worth compacting, if there is one.
 func (b *Store) deadest() (in policy.Ring, ok bool) {
 	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
@@ -219,15 +225,21 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	return policy.Main, b.Rings[policy.Main].Held() > l.main
 }
 
-// KeepQuota tells Give that the bucket keeps its quota.
-const KeepQuota = -1
+// What a bucket may keep when it gives memory, instead of a number of bytes.
+const (
+	KeepQuota = -1
+	KeepLive  = -2 // the quota, or less: what the live entries need, and room for compaction
+)
 
 // Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
 // than keep. Each ring gives up what it holds above its part. It returns the bytes that are missing
 // after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
-	if keep == KeepQuota {
+	switch keep {
+	case KeepQuota:
 		keep = b.quota()
+	case KeepLive:
+		keep = min(b.quota(), b.need()+b.need()/hysteresis)
 	}
 	from, work := b.held(), policy.SetWork(n, b.Shared.mostMoved)
 	least := max(keep, from-n)
@@ -301,17 +313,15 @@ type Fit struct {
 	moves int // bytes of records that may still be moved
 }
 
-// GiveOne returns the Fit by which the bucket gives up a chunk.
-func (b *Store) GiveOne() Fit {
-	moves := b.size()
-	return Fit{begun: true, evict: true, total: b.chunks() - 1,
-		moves: moves}
-}
-
-// Loss returns how many bytes of live records the bucket loses if it gives up a chunk.
-func (b *Store) Loss() int {
+// GiveOne returns the Fit by which the bucket gives up a chunk, if it has one, and loses at most so
+// many bytes of live records.
+func (b *Store) GiveOne(loss int) Fit {
 	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
-	return small.EntryBytes + main.EntryBytes - (small.Held()+main.Held()-1)<<b.Shared.Shift
+	kept := (small.Held() + main.Held() - 1) << b.Shared.Shift
+	if b.chunks() == 0 || min(small.EntryBytes+main.EntryBytes-kept, 1<<b.Shared.Shift) > loss {
+		return Fit{Done: true}
+	}
+	return Fit{begun: true, evict: true, total: b.chunks() - 1, moves: b.size()}
 }
 
 // Step does one step.
@@ -326,7 +336,9 @@ func (f *Fit) Step(b *Store) {
 	}
 	f.Done = b.shed(f.evict, f.total, &f.moves)
 	b.sweep() // moved records use up positions (I5)
-	if n := b.pagesNeeded(); f.Done && n < b.Index.Pages() {
+	if f.Done && b.live() == 0 {
+		b.Reset()
+	} else if n := b.pagesNeeded(); f.Done && n < b.Index.Pages() {
 		b.repackIndex(n)
 	}
 }

@@ -100,7 +100,7 @@ func TestResize_StepsAreSmall(t *testing.T) {
 		steps := 0
 		for f := (store.Fit{}); !f.Done || b.Memory().Held > b.Memory().Quota; steps++ {
 			if f.Done {
-				f = b.GiveOne()
+				f = b.GiveOne(store.StepBytes)
 			}
 			records, bytes := total()
 			ringtest.Change(c, 0, func(s *store.Store) { f.Step(s) })

@@ -113,9 +113,6 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 		s.Form = record.Checked
 	}
 	s.noCold.init(s)
-	if s.Compression != nil {
-		s.Compression.Bound = &s.MaxBytes
-	}
 	s.MaxBytes.Store(int64(maxBytes))
 	s.Total.Store(int64(maxBytes))
 	// The pool must not refer to s, whose Compressor may refer to the cache.
@@ -160,6 +157,8 @@ func (s *Shared) ForRecords() int {
 func (s *Shared) SetBound(maxBytes int) {
 	s.MaxBytes.Store(int64(maxBytes))
 	s.SetQuotas()
+	a := &s.Arrivals
+	s.updateSparse(a.records.Load(), a.small.Load()+a.large.Load())
 }
 
 // MaxValue returns the length of the longest value, which a header must have room for.
@@ -269,12 +268,9 @@ func (s *Shared) IsLarge(n int) bool {
 	return uint(n) > full/sparseShare && (uint(n) > full/largeShare || s.Arrivals.sparse.Load())
 }
 
-// LargeIsOver reports whether the large buckets exceed their target by so much that they must give
-// memory back.
-func (s *Shared) LargeIsOver() bool {
-	held, target := int(s.Arrivals.Held.Load()), s.largeTarget()
-	return held > 0 && held > target+target/hysteresis+s.Pool.ChunkSize()*LargeBuckets
-}
+// outgrown reports whether Resize moves a record of n bytes to a large bucket: in a sparse cache
+// any, or small buckets would keep a chunk each for a few short ones.
+func (s *Shared) outgrown(n int) bool { return s.IsLarge(n) || s.Arrivals.sparse.Load() }
 
 // keptFree: as long as 1/keptFree of the memory is neither live entries nor index, small and large
 // buckets do not evict each other's live entries.

@@ -58,11 +58,10 @@ type Store struct {
 	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
-	strict    bool        // the write under way is of a snapshot, and borrows nothing
+	strict    bool        // the write under way is Write.Strict
 	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
 	seen      int32       // bytes of the longest record that there ever was
-	learnAt   int32       // it learns once inflow has these bytes: a chunk; 1 in a large bucket
 	appended  int         // bytes appended to the rings since sweep last looked
 	unswept   uint64
 	Rewrites  uint64 // values overwritten in place, except by overwritePlain
@@ -80,6 +79,7 @@ type Store struct {
 	Removals  *Removals // entries removed under the lock; nil without OnRemove
 
 	sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
+	learnAt    int32                    // it learns once inflow has these bytes: a chunk; 1 in a large bucket
 	NearMisses atomic.Uint64            // misses that found a ghost
 
 	inflow Arrival // records stored since the bucket last learned
@@ -146,7 +146,7 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 // Set stores the record. After an error the key is absent, and also after a memory fault in the
 // caller's value that debug.SetPanicOnFault has turned into a panic, once EndWrite was called.
 func (b *Store) Set(w *Write) error {
-	b.strict = w.Restored
+	b.strict = w.Strict
 	if b.Index.Empty() {
 		if err := b.startIndex(w.Bytes); err != nil {
 			return err

@@ -130,7 +130,7 @@ func (b *Store) each(
 	return true
 }
 
-// Long finds the records of small and main that are longer than a bound, in steps.
+// Long finds the records of small and main that are to be in a large bucket by now, in steps.
 type Long struct {
 	Done  bool
 	Found []Write // that store the records of the last step again, without their values
@@ -139,16 +139,16 @@ type Long struct {
 }
 
 // Next does one step. End must follow the last one.
-func (l *Long) Next(b *Store, n int) {
+func (l *Long) Next(b *Store) {
 	l.Found, l.Done = l.Found[:0], true
-	if b.Closed || int(b.seen) <= n {
+	if b.Closed || !b.Shared.outgrown(int(b.seen)) {
 		return
 	}
 	l.spots, l.Done = b.Walk(&l.walk, 0, 1, l.spots[:0])
 	for i := range l.spots {
 		s := &l.spots[i]
 		freq, ok := b.Freq(s)
-		if !ok || s.Total() <= n || s.Ring >= policy.Queue {
+		if !ok || !b.Shared.outgrown(s.Total()) || s.Ring >= policy.Queue {
 			continue
 		}
 		w := Write{Hash: s.hash, Kind: s.Kind, Bytes: s.Total(), RewriteOnly: true,

@@ -30,6 +30,7 @@ type Write struct {
 	Restored bool        // of a snapshot: it keeps the ring and the frequency below
 	Ring     policy.Ring // small or main
 	Freq     int
+	Strict   bool // its bucket must not exceed its quota
 }
 
 // why returns the reason that OnRemove gets for the older value.

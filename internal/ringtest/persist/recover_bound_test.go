@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,4 +64,34 @@ func TestFile_RefusedBoundOpensNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 0o644, info.Mode().Perm())
 	require.NoError(t, osfile.Lock(names))
+}
+
+// A value that a larger cache has left in the queue of the cold part is compressed by the smaller
+// one that opens the file, which must be able to unpack it: for a lookup, and for OnRemove.
+func TestFile_CompressesLongerValues(t *testing.T) {
+	m := ringtest.NewFakeMachine()
+	told := 0
+	g := ringtest.WithCold(ringtest.Default(512<<10), ringtest.FlateCompressor{})
+	g.ByHand, g.Machine, g.Seed = true, m.Machine(), ringtest.TestSeed
+	g.OnRemove = func(ringcache.Removal) { told++ }
+	path := filepath.Join(t.TempDir(), "cache")
+	c := ringtest.MustOpen(t, g, path)
+	longest := ringtest.Shared(c).Longest(512<<10, false)
+	ringtest.MustResize(t, c, 1<<20)
+	k, v := []byte("long"), make([]byte, longest+1000)
+	require.NoError(t, c.SetWithTTL(k, v, time.Minute))
+	b := int(ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)).Number)
+	require.Greater(t, ringtest.SinkNext(c, b), longest, "the test proves nothing")
+	ringtest.CloseCache(t, c)
+
+	c = ringtest.MustOpen(t, g, path)
+	defer ringtest.CloseCache(t, c)
+	ringtest.CompressAll(c)
+	require.EqualValues(t, 1, ringtest.CountPacked(c))
+	got, ok := c.Peek(nil, k)
+	require.True(t, ok)
+	require.Equal(t, v, got)
+	m.Pass(time.Hour)
+	require.Equal(t, 1, c.DeleteExpired())
+	require.Equal(t, 1, told)
 }

@@ -41,7 +41,7 @@ func TestResize_Bounds(t *testing.T) {
 			}
 		}
 		if c.made == ringtest.LeastMaxBytes && math.MaxInt > math.MaxInt32 {
-			most := 4 * int64(8<<30) // of four buckets
+			most := 2 * int64(8<<30) // of two buckets
 			ringtest.MustResize(t, cache, int(most))
 			assert.ErrorIs(t, cache.Resize(int(most+1)), ringcache.ErrInvalidOptions)
 		}
