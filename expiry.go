@@ -9,8 +9,8 @@ import (
 )
 
 // SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
-// the entry expires after ttl, or never if ttl is 0. For a TTL that is negative, below 100 ms
-// ([ErrTTLTooShort]), or very long, see Times to live in the package documentation.
+// the entry expires after ttl, or never if ttl is 0. For TTLs that are negative, below 100 ms
+// (ErrTTLTooShort) or very long, see Times to live in the package documentation.
 //
 // On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
 // expired entry keeps its memory, and is included in [Cache.Len], until a Set or

@@ -66,7 +66,7 @@ type byteLoader = loader[[]byte, []byte]
 // GetOrLoad is like [Cache.Get], but on a miss it calls load in a new goroutine, stores the result,
 // appends it to dst and returns the extended slice, or returns dst unchanged and an error. One load
 // serves all callers that miss on k while it runs. If k is written meanwhile, or the cache is
-// closed or rejects the result, the callers get it, and it is not stored.
+// closed or rejects the result, the callers get the result but it is not stored.
 //
 // A load's error goes to all waiting callers, unless [Options].StaleIfError keeps a stale value for
 // them. If it is [ErrAbsent], later calls return ErrAbsent without a load until the TTL of that

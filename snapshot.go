@@ -26,14 +26,14 @@ type SaveOptions struct {
 	// 1; values above GOMAXPROCS mean GOMAXPROCS.
 	Concurrency int
 
-	// If Partial is true and the context ends, Save completes the snapshot with the entries saved so
-	// far, and fails only if there are none. Entries that were read recently are saved first
-	// ([PolicyS3FIFO]), and then again with all others, which makes a complete snapshot longer.
+	// If Partial is true and the context ends, Save completes the snapshot with the entries saved
+	// so far, and fails only if there are none. Entries that were read recently ([PolicyS3FIFO])
+	// are saved first, and again with all others, which makes a complete snapshot longer.
 	Partial bool
 
-	// Progress, if not nil, is called from time to time with the bytes of the records saved so far and
-	// their approximate total. It is called by the caller's goroutine, with no lock held. When
-	// everything is saved, it is called with done equal to total.
+	// Progress, if not nil, is called from time to time with the bytes of the records saved so far
+	// and their approximate total. It runs in the caller's goroutine, with no lock held. The last
+	// call, when everything is saved, has done equal to total.
 	Progress func(done, total int64)
 }
 

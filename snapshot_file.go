@@ -36,10 +36,10 @@ type LoadReport struct {
 	Err error
 }
 
-// Load returns a cache with the settings of o, filled with as much of the snapshot at path as
-// fits and is usable: from a damaged file it loads every undamaged block. A service can
-// start with this one call whatever the state of the file, and log [LoadReport].Err. The error is
-// that of [NewWithOptions]; the cache is nil only in that case.
+// Load returns a cache with the settings of o, filled with as much of the snapshot at path as fits
+// and is usable: from a damaged file it loads every undamaged block. A service can always start
+// with this one call, whatever the state of the file, and log [LoadReport].Err. The error is that
+// of [NewWithOptions]; the cache is nil only in that case.
 //
 // Entries come back as [LoadFromFile] describes. If not all of them fit, the hottest ones stay. The
 // settings of the saved cache do not matter, except for Options.Version, which must be the same. If

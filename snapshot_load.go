@@ -18,7 +18,7 @@ import (
 )
 
 // ReadSnapshot adds the entries of a snapshot to the cache, as many as fit, and returns the number
-// of bytes read. An existing key keeps its value: that of the snapshot is older. Unlike ReadFrom of
+// of bytes read. An existing key keeps its value, since the snapshot's is older. Unlike ReadFrom of
 // an [io.ReaderFrom], it stops at the end mark of the snapshot, not at the end of r.
 //
 // The caller's goroutine reads each block once, and uses a few megabytes. ([Load] uses several

@@ -89,9 +89,9 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 	return t
 }
 
-// Get returns the value of key and true, or the zero value and false if key is absent. [ErrDecode]
-// means that the bytes are from an older version of the program, or from a view that should have a
-// different prefix. The entry stays until it is set again; in [Stats] it is a hit.
+// Get returns the value of key and true, or the zero value and false if key is absent. ErrDecode
+// means that the bytes come from another version of the program, or from a view that should have a
+// different prefix. The entry stays, and counts as a hit in Stats.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("get", key, getMode)
 	return v, ok, err
@@ -285,8 +285,9 @@ func (t *Typed[K, V]) keysOf(s *scratch.Buffer, room [][]byte, keys []K) [][]byt
 
 // All returns an iterator over the entries of the view, with keys and values that the body may
 // keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache:
-// those with the view's prefix and the bytes of a K, of the right length for an integer, are the
-// view's. Entries that cannot be decoded are skipped: they may belong to other users of the cache.
+// keys that begin with the view's prefix, and have the right length if K is an integer, belong to
+// the view. Entries that cannot be decoded are skipped: they may belong to other users of the
+// cache.
 func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(key K, v V) bool) {
 		mustBeFunc("All", yield != nil)

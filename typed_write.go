@@ -16,9 +16,9 @@ import (
 // reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then an older value of key
 // is gone.
 //
-// Set itself does not allocate, except for an encoding of more than 1 MB, and for a key that has
-// more than 128 bytes with its prefix and 8 bytes for a namespace. A string or byte slice with
-// neither may have any length.
+// Set itself does not allocate, except for an encoding of more than 1 MB, or a key of more than 128
+// bytes, counting its prefix and 8 bytes for a namespace. A string or byte slice without prefix and
+// namespace can have any length.
 func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
 
 // SetWithTTL is [Typed.Set] with the TTL of [Cache.SetWithTTL].
@@ -114,7 +114,7 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 }
 
 // Reset removes the entries of the view, in a loop over all keys of the cache; concurrent loads
-// store nothing. For a Reset in constant time, make the view of a namespace, and reset that.
+// store nothing. To reset in constant time, make the view of a namespace and reset that.
 func (t *Typed[K, V]) Reset() {
 	c := t.cache
 	c.each(func(b *bucket) { b.look(func(*store.Store) { b.calls.InvalidateAll() }) })
@@ -137,8 +137,8 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	return t.cache.Touch(t.key(room[:0], key), ttl)
 }
 
-// Update applies fn to the entry of key, like [Cache.Update]. If its value cannot
-// be decoded, fn is not called. Then, or if the value that fn sets cannot be encoded, nothing
+// Update applies fn to the entry of key, like [Cache.Update]. If the value cannot be decoded, fn is
+// not called. If it cannot be decoded, or the value that fn sets cannot be encoded, nothing
 // changes.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
