@@ -21,8 +21,9 @@
 // compared in full, so a hit returns exactly the bytes of one Set of that key.
 //
 // Keys and values may be empty; a nil key is the same as an empty one. A key can be up to 65,535
-// bytes long, a value up to 1/16 of MaxBytes or 4 GB. A [Typed] view has keys and values of your
-// own types. A namespace ([Cache.Namespace]) is a Cache that shares the memory of another one.
+// bytes long, and a value up to 1/16 of MaxBytes, but no more than 4 GB. A [Typed] view has keys
+// and values of your own types. A namespace ([Cache.Namespace]) is a Cache that shares the memory
+// of another one.
 //
 // # Times to live
 //
@@ -72,7 +73,7 @@
 // No lock is held while your code runs: functions passed to Update and to loads,
 // [Options].OnRemove, a codec, a [Compressor], and the body of a loop. Your code may block, panic,
 // and call any method of the same cache. The package starts goroutines only to load, to save and
-// load snapshots, to open a file, and to compress.
+// load snapshots, to open a file, and, until the cache is closed or collected, to compress.
 //
 // # Snapshots
 //
@@ -129,9 +130,9 @@
 //
 // # Errors
 //
-// The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and those with a TTL
-// also [ErrTTLTooShort], wrapped with the sizes; test for them with [errors.Is]. After an error the
-// key is absent, because the older value is removed too. So you may ignore the error if you can do
+// The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and with a TTL also
+// [ErrTTLTooShort], wrapped with the sizes; test for them with [errors.Is]. After an error the key
+// is absent, because the older value is removed too. So you may ignore the error if you can do
 // without the entry. After Close, lookups miss.
 //
 // # Security

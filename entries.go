@@ -104,7 +104,7 @@ func (c *engine) resetStep(b *bucket, left *int) (done bool) {
 }
 
 // Len returns the number of entries, including expired and negative ones that have not been removed
-// yet. In the whole cache it leaves out those of namespaces, and locks every bucket briefly:
+// yet. For the whole cache, Len leaves out entries in namespaces, and locks every bucket briefly:
 // entries that are added or removed concurrently may or may not be counted.
 func (c *Cache) Len() int {
 	if c.space != nil {

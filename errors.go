@@ -39,9 +39,9 @@ var (
 	// GetOrLoadBatch does not treat it as an error.
 	ErrAbsent = errors.New("key is absent")
 
-	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch if a load calls them for a key that
-	// it is loading itself, or that a load that waits for it is loading: neither would ever end. A
-	// cycle is detected only if loads pass on their context.
+	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch if a load calls them for its own
+	// key, or for a key whose load waits for it: neither would ever end. A cycle is detected only
+	// if loads pass on their context.
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrNamespace is returned in a namespace by methods of the whole cache: Resize, Close,
@@ -125,7 +125,7 @@ type BatchError struct {
 	Failed []KeyError // at least one, in the order of the keys
 }
 
-// KeyError is the error of one key of a batch.
+// KeyError is the error for one key of a batch.
 type KeyError struct {
 	Index int   // of the key in the batch
 	Err   error // like those of [Cache.GetOrLoad], without the name of the method

@@ -41,8 +41,8 @@ type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Dura
 
 // BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. It returns
 // one result for each key, in the same order, with the meaning that a [LoadFunc] gives it; an error
-// applies to every key. The context is that of a LoadFunc, and ends when no caller waits for any of
-// the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
+// applies to every key. The context is that of a [LoadFunc], but ends when no caller waits for any
+// of the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
 // the results after it has returned.
 type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
 

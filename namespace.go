@@ -120,8 +120,8 @@ func (c *Cache) dropNamespace(name string) error {
 	return err
 }
 
-// Reset removes all entries: those of a namespace in constant time, and those of the whole cache,
-// all namespaces included, bucket by bucket. Once it has returned, no value set before the call is
+// Reset removes all entries. In a namespace this takes constant time; the whole cache, with all
+// namespaces, is emptied bucket by bucket. Once it has returned, no value set before the call is
 // found, not even by another process that opens the same file (Options.File). The entry of a
 // concurrent Set may or may not stay; the result of an earlier load does not.
 //

@@ -45,9 +45,9 @@ type Options struct {
 	// do not expire. See Times to live in the package documentation.
 	TTL time.Duration
 
-	// TTLJitter is the largest random fraction subtracted from each TTL, below 1, so that entries that
-	// were stored together expire at different times. It applies to TTL and to the TTL returned by a
-	// load ([LoadFunc]); those of SetWithTTL and Touch are exact.
+	// TTLJitter is the largest random fraction subtracted from each TTL, below 1, so that entries
+	// that were stored together expire at different times. It applies to TTL and to the TTL
+	// returned by a load ([LoadFunc]); TTLs of SetWithTTL and Touch are exact.
 	TTLJitter float64
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
@@ -91,8 +91,8 @@ type Options struct {
 	SoftTimeout time.Duration
 
 	// OnRemove, if not nil, is called once for each entry that is removed for any reason: evicted,
-	// expired, deleted, replaced or reset, but not for those that remain when the cache is closed, or
-	// cannot be decompressed. It may keep key and value, which are copies.
+	// expired, deleted, replaced or reset, but not for entries that remain when the cache is
+	// closed, or that cannot be decompressed. It may keep key and value, which are copies.
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
 	// no lock is held. It may call any method of the same cache, and the key may have been set again

@@ -59,9 +59,9 @@ func (c *Cache) SaveToFile(path string) error {
 // goroutine, plus twice the size of the longest value. Blocks are compressed if that makes them
 // smaller.
 //
-// On an error the file at path is unchanged, unless only syncing its directory failed. The error is
-// that of the context if it has ended, [ErrClosed] after Close, and that of the file system
-// otherwise.
+// On an error the file at path is unchanged, unless only syncing its directory failed. Save returns
+// the context's error if the context has ended, [ErrClosed] after Close, and otherwise the file
+// system's error.
 func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 	if err := c.save(ctx, path, o); err != nil {
 		return fmt.Errorf("ringcache: save snapshot: %s: %w", path, err)
@@ -98,8 +98,8 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 // keeps their order. A block is at most 1 MB long, or consists of a single longer entry.
 // WriteSnapshot holds no lock while it writes, and starts no goroutine.
 //
-// The error is that of w, or [ErrClosed] after Close; the bytes written by then are not a usable
-// snapshot.
+// WriteSnapshot returns w's error, or [ErrClosed] after Close; the bytes already written are not a
+// usable snapshot.
 func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	if c.space != nil {
 		return 0, fmt.Errorf("ringcache: write snapshot: %w", ErrNamespace)

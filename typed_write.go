@@ -138,8 +138,7 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 }
 
 // Update applies fn to the entry of key, like [Cache.Update]. If the value cannot be decoded, fn is
-// not called. If it cannot be decoded, or the value that fn sets cannot be encoded, nothing
-// changes.
+// not called. In that case, or if the value that fn sets cannot be encoded, nothing changes.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
 	var room [stackKey]byte
@@ -245,9 +244,9 @@ func (t *Typed[K, V]) encodeBlock(
 // GetOrLoad returns the value of key, and loads it if it is absent, once for all concurrent
 // callers, like [Cache.GetOrLoad]. An entry that cannot be decoded is removed, and its key loaded.
 //
-// If the loaded value cannot be encoded, all waiting callers get [ErrEncode]; if its encoding, or
-// that of an expired value in its place ([Options].StaleIfError), cannot be decoded, [ErrDecode].
-// With an error, the value is the zero value.
+// All waiting callers get [ErrEncode] if the loaded value cannot be encoded, and [ErrDecode] if its
+// encoding, or an expired value returned instead ([Options].StaleIfError), cannot be decoded. With
+// an error, the value is the zero value.
 func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {

@@ -132,8 +132,8 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 // Handler returns a handler that answers requests from the cache and calls next on a miss. Handlers
 // of one Middleware must not share keys: see [Options].Prefix.
 //
-// next runs in the goroutine of the request, so its panics reach net/http; in the background they
-// are logged. As long as other requests wait, its context isn't canceled when the client
+// next runs in the request's goroutine, so its panics reach net/http; in the background they are
+// logged. While other requests wait, the context of next isn't canceled when the client
 // disconnects.
 //
 // A background revalidation calls next after the request has ended, with the values of its context.
