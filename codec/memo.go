@@ -14,10 +14,10 @@ type Memoized[V any] struct {
 type handle = memo.Handle
 
 // Memo returns a codec that encodes and decodes as c does, and remembers decoded values by their
-// encoded bytes, so that frequent hits of a typed view need no decoding. Equal bytes decode to
-// equal values, so no write to the cache makes a remembered value outdated. Get and GetOrLoad of a
-// view don't even read the bytes again while the entry is unchanged. Memo is worthwhile if decoding
-// takes longer than hashing and comparing the bytes, and most lookups are of few values.
+// encoded bytes, so that frequent hits of a typed view need no decoding. No write to the cache
+// makes a remembered value outdated. Get and GetOrLoad of a view don't even read the bytes again
+// while the entry is unchanged. Memo is worthwhile if decoding is slower than hashing and comparing
+// the bytes, and most lookups are of few values.
 //
 // Callers share the remembered values: don't modify anything that a value refers to, such as the
 // elements of a slice or map, not even in Update. c must decode equal bytes to equal values.
@@ -52,11 +52,11 @@ func Memo[V any](
 // which the caller may modify.
 func (m *Memoized[V]) Append(dst []byte, v V) ([]byte, error) { return m.of.Append(dst, v) }
 
-// Decode returns the value whose encoding is data. If it remembers the value, it takes no lock and
-// does not allocate. Otherwise it decodes data, and remembers the value if there is room, or if it
-// is decoded for the second time and other values are read less often. Remembering needs two
+// Decode returns the value whose encoding is data. If the value is remembered, Decode takes no lock
+// and does not allocate. Otherwise it decodes data, and remembers the value if there is room, or if
+// it is decoded for the second time and other values are read less often. Remembering needs two
 // allocations and a lock; if another call holds the lock, the value is not remembered. Errors are
-// those of the codec, and are not remembered.
+// the codec's, and are not remembered.
 func (m *Memoized[V]) Decode(data []byte) (V, error) {
 	v, _, err := m.values.Decode(data)
 	return v, err

@@ -13,12 +13,11 @@
 //
 // # Guarantees
 //
-// A client gets only shareable responses to requests with the same key (by default scheme, host,
-// path and query) and the same values of the headers in Vary. Once a successful POST, PUT, DELETE
-// or PATCH has been answered, or [Middleware.Invalidate], [Middleware.InvalidateTag] or
-// [Middleware.InvalidatePrefix] has returned, no later request gets a removed response, or one from
-// an earlier call of the handler. This holds for all Middlewares with the same cache and prefix,
-// and after a Reset of the cache.
+// A client gets only shareable responses for the same key (by default the URL) and the same values
+// of the headers in Vary. Once a successful POST, PUT, DELETE or PATCH has been answered, or an
+// Invalidate method has returned, no later request gets a removed response, or one from an earlier
+// call of the handler. This holds for all Middlewares with the same cache and prefix, and after a
+// Reset of the cache.
 //
 // The README lists the supported and unsupported parts of RFC 9111.
 package ringmiddleware

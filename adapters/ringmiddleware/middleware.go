@@ -22,34 +22,31 @@ type Options struct {
 	// an empty key bypasses the cache.
 	Key func(r *http.Request) string
 
-	// TTL is the lifetime of responses that state none, for status codes with heuristic freshness
-	// (RFC 9110; see the README) and requests without Cookie and Authorization. Leave it at 0, the
-	// default, if a handler identifies clients by another header, such as an API key, and neither
-	// sends Cache-Control: private nor names that header in Vary: clients would get each other's
-	// responses.
+	// TTL is the lifetime of responses that state none, for some status codes (see the README) and
+	// requests without Cookie and Authorization. Leave it at 0, the default, if a handler
+	// identifies clients by another header, such as an API key, and neither sends Cache-Control:
+	// private nor names that header in Vary: clients would get each other's responses.
 	TTL time.Duration
 
-	// StaleWhileRevalidate is how long after its lifetime a response is served while the handler is
-	// called for a new one in the background. With 0, the default, nothing is revalidated in the
-	// background, which a router has to support: see [Middleware.Handler]. StaleIfError is how long
-	// one is served if the handler returns 500, 502, 503 or 504; with 0, the default, only
-	// responses with a stale-if-error directive are.
+	// StaleWhileRevalidate is how long after its lifetime a response is served while the handler
+	// makes a new one in the background. The default, 0, means never; routers must support it: see
+	// [Middleware.Handler]. StaleIfError is how long one is served if the handler returns 500, 502,
+	// 503 or 504. With 0, the default, only responses with a stale-if-error directive are.
 	//
 	// Both apply to responses without the directive of that name and without must-revalidate,
 	// proxy-revalidate and s-maxage. After a failure, all requests get the stale response at once,
 	// and the handler is called again after a second. This pause doubles with each failure, up to
-	// 1/8 of the longer of the two times, or RevalidateTimeout if that is less.
+	// 1/8 of the longer time, or RevalidateTimeout if that is less.
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
-	// RevalidateTimeout is when the context of a background call of the handler ends, 30 seconds by
-	// default. No request waits for such a call; one that no stored response can answer calls the
-	// handler itself.
+	// RevalidateTimeout is the deadline of background calls of the handler, 30 seconds by default.
+	// No request waits for them: one that no stored response can answer calls the handler itself.
 	RevalidateTimeout time.Duration
 
 	// MaxBody is the length in bytes of the longest body that is stored, 1 MB by default; longer
-	// ones pass through. It is also limited by the longest value of the cache, 1/16 of its bound. A
-	// response in progress may use three times as much memory.
+	// ones pass through. 1/16 of the cache's bound is a limit too. A response in progress may use
+	// three times as much memory.
 	MaxBody int
 
 	// Status is the name of this cache in the Cache-Status header (RFC 9211), which reports how the
@@ -142,22 +139,20 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m, next} }
 
 // Invalidate removes all variants of the responses under a key, as returned by [Options].Key, and
-// reports whether there may have been any. No later request gets a response from an earlier call of
-// the handler.
+// reports whether there may have been any.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
 
 // InvalidateTag removes all responses with a tag in Cache-Tag (separated by commas) or
-// Surrogate-Key (separated by spaces), and reports whether there may have been any. No later
-// request gets such a response from an earlier call of the handler. It takes the same time for any
-// number of responses. Tags are compared byte by byte. Responses with more than 64 tags are not
-// stored.
+// Surrogate-Key (separated by spaces), and reports whether there may have been any. It takes the
+// same time for any number of responses. Tags are compared byte by byte. Responses with more than
+// 64 tags are not stored.
 func (m *Middleware) InvalidateTag(tag string) bool { return m.store.purge("t" + tag) }
 
-// InvalidatePrefix is like [Middleware.InvalidateTag] for all responses whose key begins with
-// prefix. It compares whole segments of the path: "https://host/items" covers "https://host/items",
+// InvalidatePrefix removes all responses whose key begins with prefix, like
+// [Middleware.InvalidateTag]. It compares whole segments of the path: "https://host/items" covers
 // "https://host/items?page=1" and "https://host/items/7", but not "https://host/items2". It ignores
-// a trailing slash, a query, and segments after the seventh, and then removes more. With
-// [DefaultKey], the scheme is that of the connection, and the host in lower case.
+// a trailing slash, a query, and segments after the seventh, and then removes more. For the scheme
+// and case of the host, see [DefaultKey].
 func (m *Middleware) InvalidatePrefix(prefix string) bool {
 	prefix, _, _ = strings.Cut(prefix, "?")
 	prefix = strings.TrimRight(prefix, "/")

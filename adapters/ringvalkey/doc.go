@@ -14,11 +14,10 @@
 // # What a read may return
 //
 // Once the server has acknowledged a change, and the connection that caches the key has made
-// another round trip, every later DoCache returns that change or a later one. Before that round
-// trip, a read may miss a change whose invalidation is on the way, even a write by the same client,
-// which may have used another connection. Entries of a connection that valkey-go gives up are never
-// found again. The README shows how to read your own writes, and what happens if a connection dies
-// silently.
+// another round trip, every later DoCache returns that change or a later one. Before that, a read
+// may miss a change whose invalidation is on the way, even a write of your own on another
+// connection. Entries of a connection that valkey-go gives up are never found again. The README
+// shows how to read your own writes, and what happens if a connection dies silently.
 //
 // [valkey-go]: https://github.com/valkey-io/valkey-go
 package ringvalkey
