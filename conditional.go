@@ -13,8 +13,8 @@ import (
 
 // SetIfAbsent stores v under k, as [Cache.SetWithTTL] does, if k is absent, and returns dst
 // unchanged. If k is present, it appends the value of k to dst and returns the extended slice and
-// false. If the entry is a lock, dst receives the owner's token; if it is an idempotency key, the
-// first call's result. An existing entry keeps its expiry.
+// false. If the entry is a lock, that is the owner's token; if it is an idempotency key, the first
+// call's result. An existing entry keeps its expiry.
 //
 // SetIfAbsent counts in [Stats] as a Set in both cases, and an entry that it finds counts as read
 // for the eviction policy. It does not allocate if dst has room for the value.
@@ -38,10 +38,10 @@ func (c *Cache) setIfAbsent(
 	return there, stored, err
 }
 
-// SetIfChanged stores v under k, as [Cache.Set] does, unless v is already the value of k, and
-// reports whether it did. The entry keeps its expiry; a new one gets [Options].TTL. An equal value
-// is not written again: it evicts nothing, and keeps its age. An existing entry counts as read for
-// the eviction policy; the call counts in [Stats] as a Set.
+// SetIfChanged stores v under k, as [Cache.Set] does, unless k already has that value, and reports
+// whether it did. The entry keeps its expiry; a new one gets [Options].TTL. Setting an equal value
+// evicts nothing, and the entry keeps its age. An existing entry counts as read for the eviction
+// policy; the call counts in [Stats] as a Set.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, v, store.Replaced)
@@ -110,9 +110,9 @@ func (e *Entry[V]) found(v V, ttl time.Duration, ok bool) {
 }
 
 // Update applies fn to the entry of k atomically. fn sees a copy of the value, the time to live and
-// whether k is present, and calls [Entry.Set], [Entry.SetWithTTL] or [Entry.Del], or none of them
-// to leave the entry unchanged. If another call changes the value or the expiry meanwhile, fn is
-// called again with the new ones. No lock is held while it runs.
+// whether k is present. It calls [Entry.Set], [Entry.SetWithTTL] or [Entry.Del], or nothing to
+// leave the entry unchanged. If another call changes the value or expiry meanwhile, fn is called
+// again with the new ones. No lock is held while it runs.
 //
 // An existing entry counts as read for the eviction policy. Limits and errors are those of
 // [Cache.SetWithTTL]: after an error, k is absent. In [Stats], Update counts as the Set or Del that

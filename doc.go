@@ -1,6 +1,6 @@
 // Package ringcache implements an in-process byte cache that stores its entries outside the Go
 // heap, where the garbage collector does not scan them. You set a bound on the memory for keys,
-// values and their index. Use it for so many small entries that garbage collection becomes slow.
+// values and their index. Use it if you have so many small entries that garbage collection is slow.
 //
 //	cache := ringcache.New(256 << 20) // at most 256 MB, index included
 //	defer cache.Close()
@@ -20,9 +20,10 @@
 // reading a snapshot, Resize, and a lookup in the cold part ([Options].Compressor). Keys are
 // compared in full, so a hit returns exactly the bytes of one Set of that key.
 //
-// Keys and values may be empty; a nil key is the same as an empty one. A key has at most 65,535
-// bytes, and a value at most 1/16 of MaxBytes, up to 4 GB. A [Typed] view has keys and values of
-// your own types. A namespace ([Cache.Namespace]) is a Cache that shares the memory of another one.
+// Keys and values may be empty; a nil key is the same as an empty one. A key can be up to 65,535
+// bytes long, and a value up to 1/16 of MaxBytes, but no more than 4 GB. A [Typed] view has keys
+// and values of your own types. A namespace ([Cache.Namespace]) is a Cache that shares the memory
+// of another one.
 //
 // # Times to live
 //
@@ -47,8 +48,8 @@
 //
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update] and
 // [Cache.GetAndDel] are atomic for their key. Those that modify an existing entry count as a read
-// and keep its expiry, unless Update sets another one; a new entry gets [Options].TTL, or the TTL
-// that it is given. An entry may be evicted between any two calls: a lock may be lost early, and a
+// and keep its expiry, unless Update sets another one; a new entry gets Options.TTL, unless you
+// pass a TTL. An entry may be evicted between any two calls: you may lose a lock early, and a
 // counter may start again.
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. At most one load of a key runs
@@ -67,12 +68,12 @@
 //
 // In terms of the Go memory model, a Set, Del or Reset synchronizes before a lookup that observes
 // its effect. Batches, loops, Len, Reset, Resize and Stats proceed key by key or bucket by bucket,
-// and may see some of the concurrent changes and not others.
+// and may see only some concurrent changes.
 //
 // No lock is held while your code runs: functions passed to Update and to loads,
-// [Options].OnRemove, a codec, a [Compressor], and the body of a loop. It may block, panic, and
-// call any method of the same cache. The package starts goroutines only for loads, for snapshots,
-// to open a file, and, until the cache is closed or collected, to compress.
+// [Options].OnRemove, a codec, a [Compressor], and the body of a loop. Your code may block, panic,
+// and call any method of the same cache. The package starts goroutines only to load, to save and
+// load snapshots, to open a file, and, until the cache is closed or collected, to compress.
 //
 // # Snapshots
 //
@@ -93,18 +94,18 @@
 // is never written to a disk. On a disk, the kernel writes it back at its own pace, and after Close
 // it survives a reboot.
 //
-// The file grows in steps of up to 64 MB and never becomes shorter. On Linux, records and index
-// together use no more than the bound plus 64 KB for each step, because unused space becomes a
-// hole. (On other systems, and in caches below 64 MB, the index comes on top.) Times to live keep
-// running while no process has the file open. If MaxBytes is smaller than at the previous opening,
+// The file grows in steps of up to 64 MB and never shrinks. On Linux, records and index together
+// use no more than the bound plus 64 KB for each step, because unused space becomes a hole. (On
+// other systems, and in caches below 64 MB, the index comes on top.) Times to live keep running
+// while no process has the file open. If MaxBytes is smaller than when the file was last open,
 // OnRemove may be called before NewWithOptions returns. A closed cache can no longer change its
 // file.
 //
 // The file may hold secrets: it must belong to the user, and its mode is 0600. If another program
-// truncates it, or the disk fails to read a page, the process crashes with SIGBUS. The cache
-// allocates disk space before it uses a page, since a full disk has the same effect. Some
-// copy-on-write file systems (ZFS, APFS) cannot do that, nor can others while a snapshot or a
-// reflink shares the pages: there, keep at least the length of the file free on the disk.
+// truncates it, or the disk fails to read a page, the process crashes with SIGBUS. A full disk
+// would do the same, so the cache allocates disk space before it uses a page. Some copy-on-write
+// file systems (ZFS, APFS) cannot do that, nor can others while a snapshot or a reflink shares the
+// pages: there, keep at least the length of the file free on the disk.
 //
 // # Memory
 //
@@ -129,10 +130,10 @@
 //
 // # Errors
 //
-// The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and those with a TTL
-// also [ErrTTLTooShort], wrapped with the sizes; test for them with [errors.Is]. After an error the
-// key is absent, because an older value is removed too. So if you can do without the entry, ignore
-// the error. After Close, lookups miss.
+// The methods that store return [ErrTooLarge], [ErrNoMemory] or [ErrClosed], and with a TTL also
+// [ErrTTLTooShort], wrapped with the sizes; test for them with [errors.Is]. After an error the key
+// is absent, because the older value is removed too. So you may ignore the error if you can do
+// without the entry. After Close, lookups miss.
 //
 // # Security
 //
@@ -143,9 +144,9 @@
 //
 // # Caveats
 //
-// New entries that are not read are evicted first; the cache learns how soon from lookups of
-// entries that were evicted too early. If keys are read only once, after more than 60 % of the
-// cache's size has been written since they were set, use [PolicyFIFO].
+// New entries that are not read are evicted first; the cache learns how soon from misses of evicted
+// keys. If your keys are read only once, after more than 60 % of the cache's size has been written
+// since, use PolicyFIFO.
 //
 // Values above 1/4096 of MaxBytes (in a cache below 64 MB, above 16 to 32 KB; less if most values
 // are large) are stored in a separate part of the cache. Only one Set of a large value runs at a

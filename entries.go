@@ -12,10 +12,10 @@ import (
 // may be modified as soon as Set returns. After a Set that returned nil, a Get of k finds v until k
 // is set again or deleted, expires, or is evicted to make room.
 //
-// A key may have up to 65,535 bytes, a value up to 1/16 of the cache's bound, but never more than 4
-// GB; beyond that Set returns [ErrTooLarge], and [ErrNoMemory] if the operating system provides
-// hardly any memory. Whatever the error, an older value of k is gone, so if you can do without the
-// entry, ignore it. Set hardly ever allocates on the Go heap. It locks one bucket.
+// If the key is longer than 65,535 bytes, or the value longer than 1/16 of the cache's bound or 4
+// GB, Set returns ErrTooLarge; if the operating system provides hardly any memory, ErrNoMemory.
+// After an error, an older value of k is gone, so you may ignore the error if you can do without
+// the entry. Set hardly ever allocates on the Go heap. It locks one bucket.
 func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
 
 // Get appends the value of k to dst and returns the extended slice. On a miss it returns dst
@@ -102,7 +102,7 @@ func (c *engine) resetStep(b *bucket, left *int) (done bool) {
 }
 
 // Len returns the number of entries, including expired and negative ones that have not been removed
-// yet. In the whole cache it leaves out those of namespaces, and locks every bucket briefly:
+// yet. For the whole cache, Len leaves out entries in namespaces, and locks every bucket briefly:
 // entries that are added or removed concurrently may or may not be counted.
 func (c *Cache) Len() int {
 	if c.space != nil {
@@ -120,8 +120,8 @@ func (c *Cache) Len() int {
 // buffers of the loop, which the body may modify: clone them to keep them beyond the iteration.
 //
 // An entry that is present for the whole loop is seen exactly once, unless it is set again with a
-// value of another kind, large or not (see Caveats in the package documentation); one that is added
-// or removed during the loop may or may not be seen. The body may call all methods of the cache. A
+// value of another kind, large or not (see Caveats in the package documentation); an entry added or
+// removed during the loop may or may not be seen. The body may call all methods of the cache. A
 // loop counts neither in [Stats] nor as reads for the eviction policy.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {

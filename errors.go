@@ -13,11 +13,12 @@ import (
 
 // Errors that the methods of [Cache] and [Typed] return, wrapped with details such as the size and
 // the limit that it exceeds. Test for them with [errors.Is]. The methods that store are Set,
-// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and their forms with a TTL. With an
-// error they store nothing, and remove an older value of the key, unless it says otherwise.
+// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and their forms with a TTL. If they
+// return an error, they have stored nothing, and removed an older value of the key unless the
+// error's comment says otherwise.
 var (
-	// ErrTooLarge is returned by the methods that store for a key longer than 65,535 bytes (65,527 in
-	// a namespace), or a value longer than 1/16 of the cache's bound or 4 GB.
+	// ErrTooLarge is returned by the methods that store if the key is longer than 65,535 bytes
+	// (65,527 in a namespace), or the value longer than 1/16 of the cache's bound or 4 GB.
 	ErrTooLarge = errors.New("entry too large")
 
 	// ErrClosed is returned after Close by the methods that store, by DropNamespace and Resize, and by
@@ -38,9 +39,9 @@ var (
 	// GetOrLoadBatch does not treat it as an error.
 	ErrAbsent = errors.New("key is absent")
 
-	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch if a load calls them for a key that it
-	// is loading itself, or that is being loaded by a load that waits for it: none of them would ever
-	// end. A cycle is detected only if loads pass on the context that they are given.
+	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch if a load calls them for its own
+	// key, or for a key whose load waits for it: neither would ever end. A cycle is detected only
+	// if loads pass on their context.
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrNamespace is returned in a namespace by methods of the whole cache: Resize, Close,
@@ -120,7 +121,7 @@ type BatchError struct {
 	Failed []KeyError // at least one, in the order of the keys
 }
 
-// KeyError is the error of one key of a batch.
+// KeyError is the error for one key of a batch.
 type KeyError struct {
 	Index int   // of the key in the batch
 	Err   error // like those of [Cache.GetOrLoad], without the name of the method

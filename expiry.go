@@ -9,8 +9,8 @@ import (
 )
 
 // SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
-// the entry expires after ttl, or never if ttl is 0. For a TTL that is negative, below 100 ms
-// ([ErrTTLTooShort]), or very long, see Times to live in the package documentation.
+// the entry expires after ttl, or never if ttl is 0. For TTLs that are negative, below 100 ms
+// (ErrTTLTooShort) or very long, see Times to live in the package documentation.
 //
 // On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
 // expired entry keeps its memory, and is included in [Cache.Len], until a Set or
@@ -113,11 +113,11 @@ func (c *engine) left(expiry uint32, got outcome) time.Duration {
 	return max(c.shared.Until(expiry), 1)
 }
 
-// DeleteExpired removes all entries that have expired when it is called, negative ones included
-// ([Cache.GetOrLoad]), except those that [Options].StaleIfError keeps, and returns their number.
-// Call it for an exact count, or regularly so that [Options].OnRemove is called on time: Sets
-// reclaim the memory as they need it. It examines the buckets that may have expired entries, up to
-// 1,024 records at a time under a lock, and does not allocate.
+// DeleteExpired removes all expired entries, including negative ones ([Cache.GetOrLoad]) but not
+// stale values kept by [Options].StaleIfError, and returns their number. Call it for an exact
+// count, or regularly so that [Options].OnRemove is called on time. You need not call it to free
+// memory: Sets reclaim that as they need it. It examines the buckets that may have expired entries,
+// up to 1,024 records at a time under a lock, and does not allocate.
 func (c *Cache) DeleteExpired() (n int) {
 	c.each(func(b *bucket) {
 		for first, done := true, false; !done; first = false {

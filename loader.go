@@ -41,8 +41,8 @@ type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Dura
 
 // BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. It returns
 // one result for each key, in the same order, with the meaning that a [LoadFunc] gives it; an error
-// applies to every key. The context is that of a LoadFunc, and ends when no caller waits for any of
-// the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
+// applies to every key. The context is that of a [LoadFunc], but ends when no caller waits for any
+// of the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
 // the results after it has returned.
 type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
 
@@ -66,7 +66,8 @@ type byteLoader = loader[[]byte, []byte]
 // GetOrLoad is like [Cache.Get], but on a miss it calls load in a new goroutine, stores the result,
 // appends it to dst and returns the extended slice, or returns dst unchanged and an error. One load
 // serves all callers that miss on k while it runs. If k is written meanwhile, or the cache is
-// closed or rejects the result, they get it, it is not stored, and later callers load again.
+// closed or rejects the result, the callers get the result but it is not stored, and later callers
+// load again.
 //
 // A load's error goes to all waiting callers, unless [Options].StaleIfError keeps a stale value for
 // them. If it is [ErrAbsent], later calls return ErrAbsent without a load until the TTL of that

@@ -20,12 +20,12 @@ import (
 
 // Namespace returns the part of the cache with the given name, which may consist of any bytes: a
 // Cache with its own keys, statistics and [Cache.Reset], which shares memory and eviction policy
-// with the rest. There is one for each name, and it takes 10 KB of the Go heap until
-// [Cache.DropNamespace]. What it held at Close or Save is found after a restart.
+// with the rest. There is one for each name, which uses 10 KB of the Go heap until
+// [Cache.DropNamespace]. Its entries at Close or Save come back after a restart.
 //
-// Methods that are about entries mean those of the namespace. Options and DeleteExpired are those
-// of the whole cache; Resize, Close and those that save or read snapshots return [ErrNamespace]. A
-// key may have up to 65,527 bytes. Namespace panics in a namespace.
+// Its methods apply to its own entries, except that Options and DeleteExpired apply to the whole
+// cache, and Resize, Close and the methods for snapshots return ErrNamespace. A key can be up to
+// 65,527 bytes long. Namespace panics in a namespace.
 func (c *Cache) Namespace(name string) *Cache {
 	if c.space != nil {
 		panic("ringcache: Namespace: the cache is a namespace")
@@ -58,9 +58,9 @@ func (c *engine) addSpace(name string, g uint64) *Cache {
 }
 
 // Namespaces returns an iterator over the namespaces and their names, in no particular order,
-// including those that came with a file or a snapshot. One that is added or dropped during the loop
-// may or may not be seen. The body may call all methods of the cache. In a namespace there are
-// none.
+// including those that came with a file or a snapshot. A namespace added or dropped during the loop
+// may or may not be seen. The body may call all methods of the cache. A namespace has no
+// namespaces.
 func (c *Cache) Namespaces() iter.Seq2[string, *Cache] {
 	return func(yield func(name string, n *Cache) bool) {
 		mustBeFunc("Namespaces", yield != nil)
@@ -72,10 +72,10 @@ func (c *Cache) Namespaces() iter.Seq2[string, *Cache] {
 	}
 }
 
-// DropNamespace resets the namespace of a name and forgets it. A Cache that Namespace has returned
-// for it stays empty: its lookups miss, its Sets return [ErrDropped], and its Dels do not reach the
-// namespace that the next call of Namespace makes. For an unknown name it does nothing. After Close
-// it returns [ErrClosed], and a file keeps the entries; in a namespace, [ErrNamespace].
+// DropNamespace resets the namespace with that name, if there is one, and forgets it. Caches that
+// Namespace returned for it stay empty: lookups miss, Sets return [ErrDropped], and Dels do not
+// reach the one that the next call of Namespace makes. After Close, DropNamespace returns
+// [ErrClosed], and a file keeps the entries; in a namespace it returns [ErrNamespace].
 func (c *Cache) DropNamespace(name string) error {
 	if err := c.dropNamespace(name); err != nil {
 		c.DeleteExpired() // the file may have the namespace still
@@ -108,10 +108,10 @@ func (c *Cache) dropNamespace(name string) error {
 	return err
 }
 
-// Reset removes all entries: those of a namespace in constant time, and those of the whole cache,
-// all namespaces included, bucket by bucket. Once it has returned, no value that was set before its
-// call is found, not even by another process on the same file ([Options].File). The entry of a
-// concurrent Set may or may not stay; the result of a load that began earlier does not.
+// Reset removes all entries. In a namespace this takes constant time; the whole cache, with all
+// namespaces, is emptied bucket by bucket. Once it has returned, no value set before the call is
+// found, not even by another process that opens the same file (Options.File). The entry of a
+// concurrent Set may or may not stay; the result of an earlier load does not.
 //
 // The cache keeps its memory for new entries, and its counters. With [Options].OnRemove, the whole
 // cache is emptied in steps of 64 KB or 256 entries. After Close, a file keeps its entries.

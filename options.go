@@ -37,22 +37,23 @@ type Options struct {
 	// the same time. With File, the index may come on top: see Files in the package documentation.
 	MaxBytes int
 
-	// Policy chooses the entries to drop when the cache is full.
+	// Policy chooses the entries that a full cache evicts.
 	Policy Policy
 
 	// TTL is the time to live of entries that are stored without one. The default, 0, means that they
 	// do not expire. See Times to live in the package documentation.
 	TTL time.Duration
 
-	// TTLJitter is the largest random fraction subtracted from each TTL, below 1, so that entries that
-	// were stored together expire at different times. It applies to TTL and to the TTL returned by a
-	// load ([LoadFunc]); those of SetWithTTL and Touch are exact.
+	// TTLJitter is the largest random fraction subtracted from each TTL, below 1, so that entries
+	// that were stored together expire at different times. It applies to TTL and to the TTL
+	// returned by a load ([LoadFunc]); TTLs of SetWithTTL and Touch are exact.
 	TTLJitter float64
 
-	// ExpireAfterAccess is the idle time of all entries: one that is neither read nor written for that
-	// long expires. A write restarts it, and so does a read in its second half, so an entry may expire
-	// half of the idle time after its last read. Reads are Get and its variants, Has, GetBatch,
-	// GetOrLoad, and writes that inspect the old value, but not Peek, TTL, loops and snapshots.
+	// ExpireAfterAccess is the idle time of all entries: one that is neither read nor written for that long
+	// expires. A write restarts the idle time, and so does a read in its second half, so an entry
+	// may expire as early as half the idle time after its last read. Reads are Get and its
+	// variants, Has, GetBatch, GetOrLoad, and writes that inspect the old value, but not Peek, TTL,
+	// loops and snapshots.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File
@@ -89,8 +90,8 @@ type Options struct {
 	SoftTimeout time.Duration
 
 	// OnRemove, if not nil, is called once for each entry that is removed for any reason: evicted,
-	// expired, deleted, replaced or reset, but not for those that remain when the cache is closed, or
-	// cannot be decompressed. It may keep key and value, which are copies.
+	// expired, deleted, replaced or reset, but not for entries that remain when the cache is
+	// closed, or that cannot be decompressed. It may keep key and value, which are copies.
 	//
 	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
 	// no lock is held. It may call any method of the same cache, and the key may have been set again
@@ -105,30 +106,31 @@ type Options struct {
 	// transparent huge pages set to madvise or always.
 	HugePages HugePages
 
-	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
-	// package documentation. It is created with mode 0600 if it does not exist; its directory must
-	// exist. With a Compressor, File + ".dict" holds the dictionaries, and with namespaces,
-	// File + ".names" their names. A relative path is resolved once, when the cache is made; symbolic
-	// links are followed by the kernel, and by its rules. Only one cache at a time can use a file;
+	// File, if not empty, is the path of a file that holds the entries: see the section Files of
+	// the package documentation. It is created with mode 0600 if it does not exist; its directory
+	// must exist. With a Compressor, File + ".dict" holds the dictionaries, and with namespaces,
+	// File + ".names" their names. A relative path is resolved once, when the cache is made. The
+	// kernel follows symbolic links by its own rules. Only one cache at a time can use a file;
 	// others get [ErrInUse] until it is closed or collected.
 	//
-	// All files must be regular files owned by the effective user, even if that is root, or the error
-	// is [os.ErrPermission], or says what was found instead. Permissions of group and others are
-	// removed. If this package did not write a file, the error is [ErrCorrupt]; a file that is refused
-	// is left unchanged. MaxBytes may change from one opening to the next, within the bounds of
+	// All files must be regular, and owned by the effective user, even root; otherwise the error is
+	// [os.ErrPermission], or says what was found. Permissions of group and others are removed. If
+	// this package did not write a file, the error is [ErrCorrupt]. A rejected file is left
+	// unchanged. MaxBytes may change from one opening to the next, within the bounds of
 	// [Cache.Resize]. Linux, macOS and the BSDs support File; elsewhere the error is
 	// [errors.ErrUnsupported].
 	//
-	// Expired entries do not come back. If the wall clock shows an earlier time than at Close (or, for
-	// a process that was killed, than at its start), or was not set (before 2025), entries with an
-	// expiry are dropped and all others stay. One exception: a wall clock that is behind after a
-	// reboot, yet later than at Close, cannot be detected.
+	// Expired entries do not come back. If the wall clock shows an earlier time than at Close (or,
+	// for a process that was killed, than at its start), or was not set (before 2025), entries with
+	// an expiry are dropped and all others stay. A wall clock that is behind after a reboot, yet
+	// later than at Close, cannot be detected.
 	File string
 
-	// Version is your number for the meaning of the entries, such as the encoding of their values. A
-	// File with a different Version is emptied when it is opened ([FileStats].DiscardedFiles), and a
-	// snapshot with a different one is rejected with [ErrVersion], so a program that is updated or
-	// rolled back never misreads its entries. [LoadFromFile] accepts only the default, 0.
+	// Version is a number that you change with the meaning of the entries, such as the encoding of
+	// their values. A File with a different Version is emptied when it is opened
+	// ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with
+	// [ErrVersion], so an updated or rolled-back program never misreads its entries. [LoadFromFile]
+	// accepts only the default, 0.
 	Version uint64
 
 	// Compressor, if not nil, makes a cache hold more entries. Values that the policy would drop are
@@ -205,7 +207,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("ringcache: check options: %s: %w", what, ErrInvalidOptions)
 }
 
-// Policy is the rule by which a full cache chooses the entries to drop.
+// Policy is the rule by which a full cache chooses the entries to evict.
 type Policy uint8
 
 const (
@@ -253,7 +255,7 @@ func (h HugePages) String() string { return nameOf(int(h), "when full", "off", "
 // Compressor compresses the cold part of a cache ([Options].Compressor). Packages compress/s2 and
 // compress/zstd provide one each. The methods are called while no lock is held, possibly by several
 // goroutines at once. If one returns an error, panics or returns wrong bytes, the entry being
-// processed is kept uncompressed, or becomes a miss. They must not call [runtime.Goexit].
+// processed is kept uncompressed, or becomes a miss. A Compressor must not call runtime.Goexit.
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. Values compressed by one Compressor can
 	// be decompressed by another only if both have the same ID. A cache that opens a file whose

@@ -26,14 +26,14 @@ type SaveOptions struct {
 	// 1; values above GOMAXPROCS mean GOMAXPROCS.
 	Concurrency int
 
-	// If Partial is true and the context ends, Save completes the snapshot with the entries saved so
-	// far, and fails only if there are none. Entries that were read recently are saved first
-	// ([PolicyS3FIFO]), and then again with all others, which makes a complete snapshot longer.
+	// If Partial is true and the context ends, Save completes the snapshot with the entries saved
+	// so far, and fails only if there are none. Entries that were read recently ([PolicyS3FIFO])
+	// are saved first, and again with all others, which makes a complete snapshot longer.
 	Partial bool
 
-	// Progress, if not nil, is called from time to time with the bytes of the records saved so far and
-	// their approximate total. It is called by the caller's goroutine, with no lock held. When
-	// everything is saved, it is called with done equal to total.
+	// Progress, if not nil, is called from time to time with the bytes of the records saved so far
+	// and their approximate total. It runs in the caller's goroutine, with no lock held. The last
+	// call, when everything is saved, has done equal to total.
 	Progress func(done, total int64)
 }
 
@@ -59,9 +59,9 @@ func (c *Cache) SaveToFile(path string) error {
 // goroutine, plus twice the size of the longest value. Blocks are compressed if that makes them
 // smaller.
 //
-// On an error the file at path is unchanged, unless only syncing its directory failed. The error is
-// that of the context if it has ended, [ErrClosed] after Close, and that of the file system
-// otherwise.
+// On an error the file at path is unchanged, unless only syncing its directory failed. Save returns
+// the context's error if the context has ended, [ErrClosed] after Close, and otherwise the file
+// system's error.
 func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 	if err := c.save(ctx, path, o); err != nil {
 		return fmt.Errorf("ringcache: save snapshot: %s: %w", path, err)
@@ -98,8 +98,8 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 // keeps their order. A block is at most 1 MB long, or consists of a single longer entry.
 // WriteSnapshot holds no lock while it writes, and starts no goroutine.
 //
-// The error is that of w, or [ErrClosed] after Close; the bytes written by then are not a usable
-// snapshot.
+// WriteSnapshot returns w's error, or [ErrClosed] after Close; the bytes already written are not a
+// usable snapshot.
 func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	if c.space != nil {
 		return 0, fmt.Errorf("ringcache: write snapshot: %w", ErrNamespace)

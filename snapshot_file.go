@@ -36,10 +36,10 @@ type LoadReport struct {
 	Err error
 }
 
-// Load returns a cache with the settings of o, filled with as much of the snapshot at path as
-// fits and is usable: from a damaged file it loads every undamaged block. A service can
-// start with this one call whatever the state of the file, and log [LoadReport].Err. The error is
-// that of [NewWithOptions]; the cache is nil only in that case.
+// Load returns a cache with the settings of o, filled with as much of the snapshot at path as fits
+// and is usable: from a damaged file it loads every undamaged block. A service can always start
+// with this one call, whatever the state of the file, and log [LoadReport].Err. The error is one of
+// [NewWithOptions]; only then is the cache nil.
 //
 // Entries come back as [LoadFromFile] describes. If not all of them fit, the hottest ones stay. The
 // settings of the saved cache do not matter, except for Options.Version, which must be the same. If
@@ -125,10 +125,10 @@ func (c *engine) salvage(s *snapshot.Contents, t terms) error {
 //
 // Entries come back with their remaining times to live, in their old order and with their read
 // frequencies, so the hit ratio continues where it was. Entries that have expired since are left
-// out. The time that has passed is the difference of the wall clocks or, within one boot of the
-// machine, that of its boot clock if it is longer. Entries with an expiry are left out if the wall
-// clock is earlier than at the save, or was not set then (before 2025). The only counter that
-// includes loaded entries is [Stats].RestoredEntries.
+// out. The elapsed time is measured by the wall clock or, within one boot of the machine, by its
+// boot clock if that shows more. Entries with an expiry are left out if the wall clock is earlier
+// than at the save, or was not set then (before 2025). The only counter that includes loaded
+// entries is [Stats].RestoredEntries.
 //
 // The error is [ErrCorrupt] for any defect of the file, and names the file, the offset and the
 // defect; [ErrVersion] if a newer version of this package has written it, or its [Options].Version

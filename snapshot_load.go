@@ -18,16 +18,16 @@ import (
 )
 
 // ReadSnapshot adds the entries of a snapshot to the cache, as many as fit, and returns the number
-// of bytes read. An existing key keeps its value: that of the snapshot is older. Unlike ReadFrom of
+// of bytes read. An existing key keeps its value, since the snapshot's is older. Unlike ReadFrom of
 // an [io.ReaderFrom], it stops at the end mark of the snapshot, not at the end of r.
 //
 // The caller's goroutine reads each block once, and uses a few megabytes. ([Load] uses several
 // goroutines.) Other goroutines may use the cache meanwhile.
 //
-// Errors are those of [LoadFromFile], with [ErrVersion] for a snapshot whose [Options].Version
-// differs from that of the cache; [ErrClosed] after Close; and [io.ErrNoProgress] if r returns
-// neither bytes nor an error a hundred times in a row. The entries read before an error stay in the
-// cache.
+// ReadSnapshot returns the errors of [LoadFromFile], and [ErrVersion] if the snapshot's
+// [Options].Version differs from the cache's; [ErrClosed] after Close; and [io.ErrNoProgress] if r
+// returns neither bytes nor an error a hundred times in a row. The entries read before an error
+// stay in the cache.
 func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
 	n, err := c.readSnapshot(r)
 	if err == nil {

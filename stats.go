@@ -6,9 +6,9 @@ import (
 )
 
 // Stats are the counters and gauges of a cache. [Cache.UpdateStats] adds to them, so one Stats can
-// be the sum of several caches. They are collected bucket by bucket: a concurrent call may be
-// counted in one field and not yet in another. Counters never decrease; Reset, Resize and Close
-// leave them unchanged, and [Stats.Sub] returns their growth.
+// be the sum of several caches. Buckets are read one by one, so a concurrent call may be counted in
+// one field and not yet in another. Counters never decrease; Reset, Resize and Close leave them
+// unchanged, and [Stats.Sub] returns their growth.
 type Stats struct {
 	// GetCalls counts looked-up keys: by Get and its variants, Has and GetOrLoad, and each key of a
 	// batch.
@@ -19,7 +19,7 @@ type Stats struct {
 	SetCalls uint64
 
 	Misses     uint64 // GetCalls that found no value
-	Collisions uint64 // live records that had another key, although 39 bits of the hash matched
+	Collisions uint64 // live records with another key, although 39 bits of the hash matched
 
 	// Corruptions counts damaged records. It stays 0 unless other code of the process writes to the
 	// memory of the cache, its file is damaged, or a Compressor fails.
@@ -70,15 +70,15 @@ type RefusedStats struct {
 // LoadStats count the loads of GetOrLoad and GetOrLoadBatch, one for each key of a batch.
 type LoadStats struct {
 	Started uint64
-	Errors  uint64 // those that failed
+	Errors  uint64 // loads that failed
 
-	// Dropped counts those whose result was not stored because the key was written during the load, no
-	// caller waited any more, or the cache refused it.
+	// Dropped counts loads whose result was not stored because the key was written meanwhile, no
+	// caller was waiting any more, or the cache refused it.
 	Dropped uint64
 
-	// StaleHits counts the keys for which an expired value was returned (Options.StaleIfError);
-	// NegativeHits, those that were not loaded because an earlier load had found that they have no
-	// value (ErrAbsent). Both are among Stats.Misses.
+	// StaleHits counts keys for which an expired value was returned (Options.StaleIfError).
+	// NegativeHits counts keys that were not loaded because an earlier load found no value
+	// (ErrAbsent). Both are included in Stats.Misses.
 	StaleHits    uint64
 	NegativeHits uint64
 }
@@ -100,12 +100,12 @@ type CompressionStats struct {
 }
 
 // FileStats count the entries that the cache found in Options.File when it was made, and the data
-// that it could not use.
+// that it had to discard.
 type FileStats struct {
 	RecoveredEntries uint64
 
-	// DiscardedRecords counts unusable records: those that were being written when the process died,
-	// damaged ones, and those that may have expired. A damaged ring of records counts as one.
+	// DiscardedRecords counts unusable records: incomplete because the process died, damaged, or
+	// possibly expired. A damaged ring of records counts as one.
 	DiscardedRecords uint64
 
 	// DiscardedFiles is 1 if the file was emptied because it had a different Options.Version, its

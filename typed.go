@@ -55,8 +55,8 @@ type TypedOptions struct {
 // It holds no entries itself: any number of views, and the cache's own methods, may use the same
 // cache. It keeps its cache reachable, and is safe for concurrent use if its codec is.
 //
-// Methods behave like the [Cache] methods of the same name. Those that store may also return
-// [ErrEncode], those that read [ErrDecode], each with the codec's own error. Calls do not allocate,
+// Methods behave like the [Cache] methods of the same name. Methods that store may also return
+// [ErrEncode], and methods that read [ErrDecode], with the codec's error. Calls do not allocate,
 // within the limits that [Typed.Set] states, unless the codec does.
 type Typed[K Key, V any] struct {
 	cache  *Cache
@@ -88,9 +88,9 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 	return t
 }
 
-// Get returns the value of key and true, or the zero value and false if key is absent. [ErrDecode]
-// means that the bytes are from an older version of the program, or from a view that should have a
-// different prefix. The entry stays until it is set again; in [Stats] it is a hit.
+// Get returns the value of key and true, or the zero value and false if key is absent. ErrDecode
+// means that the bytes come from another version of the program, or from a view that should have a
+// different prefix. The entry stays, and counts as a hit in Stats.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("get", key, getMode)
 	return v, ok, err
@@ -232,8 +232,8 @@ func (t *Typed[K, V]) quote(key K) string {
 }
 
 // GetBatch looks up keys like [Cache.GetBatch]: it sets vals[i] to the value of keys[i] and
-// found[i] to true, or to the zero value and false. A value that cannot be decoded is not found,
-// and the error is that of the first such key, with its index. GetBatch panics if vals or found is
+// found[i] to true, or to the zero value and false. A value that cannot be decoded counts as not
+// found, and the error is the first such key's, with its index. GetBatch panics if vals or found is
 // shorter than keys.
 func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
 	mustFit("get batch", len(keys), len(vals), len(found))
@@ -280,8 +280,9 @@ func (t *Typed[K, V]) keysOf(s *scratch.Buffer, room [][]byte, keys []K) [][]byt
 
 // All returns an iterator over the entries of the view, with keys and values that the body may
 // keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache:
-// those with the view's prefix and the bytes of a K, of the right length for an integer, are the
-// view's. Entries that cannot be decoded are skipped: they may belong to other users of the cache.
+// those that begin with the view's prefix, and have the right length if K is an integer, belong to
+// the view. Entries that cannot be decoded are skipped: they may belong to other users of the
+// cache.
 func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(key K, v V) bool) {
 		mustBeFunc("All", yield != nil)

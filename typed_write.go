@@ -16,9 +16,9 @@ import (
 // reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then an older value of key
 // is gone.
 //
-// Set itself does not allocate, except for an encoding of more than 1 MB, and for a key that has
-// more than 128 bytes with its prefix and 8 bytes for a namespace. A string or byte slice with
-// neither may have any length.
+// Set itself does not allocate, except for an encoding of more than 1 MB, or a key of more than 128
+// bytes, counting its prefix and 8 bytes for a namespace. A string or byte slice without prefix and
+// namespace can have any length.
 func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
 
 // SetWithTTL is [Typed.Set] with the TTL of [Cache.SetWithTTL].
@@ -114,7 +114,7 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 }
 
 // Reset removes the entries of the view, in a loop over all keys of the cache; concurrent loads
-// store nothing. For a Reset in constant time, make the view of a namespace, and reset that.
+// store nothing. To reset in constant time, make the view of a namespace and reset that.
 func (t *Typed[K, V]) Reset() {
 	c := t.cache
 	c.each(func(b *bucket) { b.look(func(*store.Store) { b.calls.InvalidateAll() }) })
@@ -137,9 +137,8 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	return t.cache.Touch(t.key(room[:0], key), ttl)
 }
 
-// Update applies fn to the entry of key, like [Cache.Update]. If its value cannot
-// be decoded, fn is not called. Then, or if the value that fn sets cannot be encoded, nothing
-// changes.
+// Update applies fn to the entry of key, like [Cache.Update]. If the value cannot be decoded, fn is
+// not called. In that case, or if the value that fn sets cannot be encoded, nothing changes.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
 	var room [stackKey]byte
@@ -244,9 +243,9 @@ func (t *Typed[K, V]) encodeBlock(
 // GetOrLoad returns the value of key, and loads it if it is absent, once for all concurrent
 // callers, like [Cache.GetOrLoad]. An entry that cannot be decoded is removed, and its key loaded.
 //
-// If the loaded value cannot be encoded, all waiting callers get [ErrEncode]; if its encoding, or
-// that of an expired value in its place ([Options].StaleIfError), cannot be decoded, [ErrDecode].
-// With an error, the value is the zero value.
+// All waiting callers get [ErrEncode] if the loaded value cannot be encoded, and [ErrDecode] if its
+// encoding, or an expired value returned instead ([Options].StaleIfError), cannot be decoded. With
+// an error, the value is the zero value.
 func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {

@@ -50,8 +50,8 @@ func String[V ~string]() Codec[V] {
 }
 
 // Bytes returns a codec that stores byte slices unchanged. Decode copies them, with one allocation
-// unless the slice is empty; to read into a buffer, use HasGet of the cache instead. A nil slice is
-// decoded as an empty slice that is not nil.
+// unless the slice is empty; to read into a buffer, use HasGet of the cache. A nil slice becomes an
+// empty slice that is not nil.
 func Bytes[V ~[]byte]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil },
@@ -74,11 +74,11 @@ func JSON[V any]() Codec[V] {
 	}
 }
 
-// Binary returns a codec for types that encode themselves: V or *V has the methods of
-// [encoding.BinaryAppender], and *V those of [encoding.BinaryUnmarshaler], as [time.Time] and
-// [net/netip.Addr] do. P is inferred: Binary[time.Time](). UnmarshalBinary is called on a zero
-// value and must copy the data that it keeps. The codec itself does not allocate. For a type that
-// has only MarshalBinary, use [Func].
+// Binary returns a codec for types that encode themselves, such as [time.Time] and
+// [net/netip.Addr]: V or *V implements [encoding.BinaryAppender], and *V
+// [encoding.BinaryUnmarshaler]. P is inferred: Binary[time.Time](). UnmarshalBinary is called on a
+// zero value and must copy the data that it keeps. The codec itself does not allocate. For a type
+// that has only MarshalBinary, use [Func].
 func Binary[V any, P interface {
 	*V
 	encoding.BinaryAppender

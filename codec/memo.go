@@ -14,21 +14,20 @@ type Memoized[V any] struct {
 type handle = memo.Handle
 
 // Memo returns a codec that encodes and decodes as c does, and remembers decoded values by their
-// encoded bytes, so that a hit of a typed view need not decode. Equal bytes decode to equal values,
-// so a remembered value is never outdated, whatever is written to the cache. Get and GetOrLoad of a
-// view also remember the entry that held the bytes, and while it is unchanged, they return the
-// value without reading the bytes again. Memo is worthwhile if decoding takes longer than hashing
-// and comparing the bytes, and most lookups find one of a few values.
+// encoded bytes, so that frequent hits of a typed view need no decoding. No write to the cache
+// makes a remembered value outdated. Get and GetOrLoad of a view don't even read the bytes again
+// while the entry is unchanged. Memo is worthwhile if decoding is slower than hashing and comparing
+// the bytes, and most lookups are of few values.
 //
-// Callers share the remembered values: nothing that a value refers to, such as the elements of a
-// slice or map, may be modified, not even in Update. c must decode equal bytes to equal values.
+// Callers share the remembered values: don't modify anything that a value refers to, such as the
+// elements of a slice or map, not even in Update. c must decode equal bytes to equal values.
 //
 // The codec holds at most maxEntries values, whose encodings total at most maxBytes. If that many
 // values are read over and over, 99 of 100 lookups find theirs. A value whose encoding is longer
-// than 1/16 of maxBytes is never remembered. All of it is on the Go heap: immediately, 8 KB plus 91
-// bytes for each of maxEntries, and for each remembered value a copy of the encoding and the value
-// itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or
-// maxBytes is below maxEntries, as it would be if the two were exchanged.
+// than 1/16 of maxBytes is never remembered. The Go heap holds 8 KB plus 91 bytes for each of
+// maxEntries, and for each remembered value its encoding and the value itself, which maxBytes does
+// not count. Memo panics if c is nil, maxEntries is below 1, or maxBytes is below maxEntries (are
+// they exchanged?).
 func Memo[V any](
 	c interface {
 		Append(dst []byte, v V) ([]byte, error)
@@ -50,15 +49,14 @@ func Memo[V any](
 }
 
 // Append appends the encoding of v to dst and returns the extended slice. It does not remember v,
-// which its caller may modify.
+// which the caller may modify.
 func (m *Memoized[V]) Append(dst []byte, v V) ([]byte, error) { return m.of.Append(dst, v) }
 
-// Decode returns the value whose encoding is data. If an earlier call has decoded the same bytes
-// and the value is remembered, Decode returns that value, takes no lock and does not allocate.
-// Otherwise it decodes data, and remembers the value if there is room, or if it is decoded for the
-// second time and other values are read less often. Remembering needs two allocations and a lock;
-// if another call holds the lock, the value is not remembered. Errors are those of the codec, and
-// are not remembered.
+// Decode returns the value whose encoding is data. If the value is remembered, Decode takes no lock
+// and does not allocate. Otherwise it decodes data, and remembers the value if there is room, or if
+// it is decoded for the second time and other values are read less often. Remembering needs two
+// allocations and a lock; if another call holds the lock, the value is not remembered. Errors are
+// the codec's, and are not remembered.
 func (m *Memoized[V]) Decode(data []byte) (V, error) {
 	v, _, err := m.values.Decode(data)
 	return v, err
@@ -72,9 +70,9 @@ type MemoStats struct {
 	Bytes   uint64 // of their encodings, without the values themselves
 }
 
-// Stats returns the statistics since the codec was made. It takes no lock, so the figures may
-// differ slightly in age. Neither views nor the cache's own statistics include them: a service must
-// export them separately.
+// Stats returns the statistics since the codec was made. It takes no lock, so the figures may be
+// read at slightly different times. The cache's statistics don't include them: export them
+// separately.
 func (m *Memoized[V]) Stats() MemoStats {
 	s := m.values.Stats()
 	return MemoStats{s.Lookups - s.Misses, s.Misses, uint64(s.Entries), uint64(s.Bytes)}

@@ -42,9 +42,9 @@ type Options struct {
 
 // Stats are the counters of a Bus since New.
 type Stats struct {
-	Subscribed bool   // now
+	Subscribed bool   // whether there is a subscription now
 	Published  uint64 // messages that the transport has accepted
-	Failed     uint64 // messages that it has not
+	Failed     uint64 // messages that the transport has not accepted
 	Received   uint64 // messages of other instances
 	Emptied    uint64 // times that the cache was emptied because messages may have been missed
 }
@@ -74,9 +74,9 @@ type bus struct {
 	published, failed, received, emptied atomic.Uint64
 }
 
-// New returns a bus for a cache, which may be a namespace. The caches of all instances that use the
-// same channel must be of the same data. New panics if cache or transport is nil. It starts no
-// goroutine: call [Bus.Run] next.
+// New returns a bus for a cache, which may be a namespace. All instances on the same channel must
+// cache the same data. New panics if cache or transport is nil. It starts no goroutine: call
+// [Bus.Run] next.
 func New(cache *ringcache.Cache, transport Transport, options Options) *Bus {
 	if cache == nil || transport == nil {
 		panic("ringbus: make bus: cache or transport is nil")
@@ -90,10 +90,10 @@ func New(cache *ringcache.Cache, transport Transport, options Options) *Bus {
 	return &Bus{b, cache, string(appendOp(nil, opAll, nil))}
 }
 
-// Namespace returns the bus of a namespace: its Del and Reset are about the entries of
-// [ringcache.Cache.Namespace] with that name. Instances that have no such namespace ignore them.
-// After DropNamespace, call Namespace again. Run and Stats are those of the whole bus. A name is
-// sent with each message, so it should be short. Namespace panics in a namespace.
+// Namespace returns a bus whose Del and Reset apply to the namespace with that name
+// ([ringcache.Cache.Namespace]). Instances without that namespace ignore them. After DropNamespace,
+// call Namespace again. Run and Stats are those of the whole bus. A name is sent with each message,
+// so it should be short. Namespace panics in a namespace.
 func (b *Bus) Namespace(name string) *Bus {
 	return &Bus{b.bus, b.cache.Namespace(name), string(appendOp(nil, opNamespace, []byte(name)))}
 }
@@ -102,9 +102,9 @@ func (b *Bus) Namespace(name string) *Bus {
 // has accepted them, and removes them from this cache. Write the database first. Concurrent calls
 // share messages, many keys need several.
 //
-// Whatever Del returns, the keys are gone from this cache. After an error, the other instances may
-// still have them until a message gets through: it then tells them to remove everything. Run tries
-// every MaxStale. If ctx ends, Del returns its error, wrapped, and does not wait any longer.
+// Whatever Del returns, the keys are gone from this cache. After an error, other instances may keep
+// them until a message gets through, which tells them to remove everything; Run tries every
+// MaxStale. If ctx ends, Del stops waiting and returns its error, wrapped.
 func (b *Bus) Del(ctx context.Context, keys ...[]byte) error {
 	err := b.tell(ctx, opDelete, keys)
 	for _, key := range keys {

@@ -14,15 +14,15 @@
 // # What a reader may see
 //
 // Write the database, then call Del, which publishes a message and then removes the key here. Once
-// Del has returned, with an error or not, GetOrLoad returns what was written or something later in
-// this process. Another instance may return the old value until the message has reached it; if Del
-// has returned an error, until a later message gets through. An instance that has lost its
-// subscription misses no write for longer than [Options].MaxStale, counted from when the transport
-// reports the loss. Within a process, no goroutine sees a key go back to an older value; a client
-// that moves between instances may.
+// Del has returned, even with an error, GetOrLoad in this process returns the written value or a
+// later one. Another instance may return the old value until the message arrives or, if Del
+// returned an error, until a later message does. An instance that has lost its subscription misses
+// no write for longer than [Options].MaxStale, counted from when the transport reports the loss.
+// Within a process, no goroutine sees a key go back to an older value; a client that moves between
+// instances may.
 //
 // Reads must use GetOrLoad or GetOrLoadBatch: a load that a Del overtakes is not stored, but a Set
 // may store a value that has become old. Loads must not read a replica that lags behind. If the
-// process dies between the write and the message, or a message is lost without a sign, instances
-// keep the old value until it expires: set [ringcache.Options].TTL.
+// process dies between the write and the message, or a message is lost silently, instances keep the
+// old value until it expires: set [ringcache.Options].TTL.
 package ringbus

@@ -23,13 +23,13 @@ type Options struct {
 	// above 0 and below 1; 0 means 0.8. GOMEMLIMIT lets the heap use half of the margin.
 	Share float64
 
-	// MinBytes is the least bound of the cache, however little memory is left. The default is 1/8
-	// of the bound that the cache has at Start, at most 128 MB and at least 32 MB. Smaller values
-	// are raised to the default. It becomes 128 MB if Resize rejects less, because the cache was
-	// created with a greater bound.
+	// MinBytes is the smallest bound of the cache, however little memory is left. The default is
+	// 1/8 of the bound that the cache has at Start, at most 128 MB and at least 32 MB. Smaller
+	// values are raised to the default. It becomes 128 MB if Resize rejects less, because the cache
+	// was created with a greater bound.
 	MinBytes int
 
-	// MaxBytes is the greatest bound of the cache; 0 means as much as there is room for.
+	// MaxBytes is the largest bound of the cache; 0 means as much as fits under the memory limit.
 	MaxBytes int
 
 	// Logger gets a line for each change of the cache's bound, and for the first of consecutive
@@ -104,12 +104,12 @@ type resizable interface {
 // [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above its
 // value at Start. The process must not be moved to another cgroup afterwards.
 //
-// Without a limit, the limit is the memory of the machine, and the use that of all its processes.
-// Start panics if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out
-// of range or do not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages
-// of 16 KB), which could not give memory back; [ringcache.ErrNamespace]; [ErrRunning];
-// [ringcache.ErrClosed]; [errors.ErrUnsupported] on systems other than Linux; and errors from
-// reading files of the kernel. After an error the cache is unchanged.
+// Without a limit, the machine's memory is the limit, and all processes' use counts. Start panics
+// if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out of range or do
+// not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages of 16 KB),
+// which could not give memory back; [ringcache.ErrNamespace]; [ErrRunning]; [ringcache.ErrClosed];
+// [errors.ErrUnsupported] on systems other than Linux; and errors from reading files of the kernel.
+// After an error the cache is unchanged.
 func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	if cache == nil {
 		panic("ringmemlimit: start controller: cache is nil")

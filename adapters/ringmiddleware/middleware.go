@@ -13,50 +13,45 @@ import (
 // Options are the settings of a [Middleware]. The zero value of each field means its default.
 type Options struct {
 	// Prefix is prepended to all keys, so that other code can use the cache too. Handlers that
-	// answer the same URLs differently need separate Middlewares with different prefixes. It
-	// must not contain a zero byte.
+	// answer the same URLs differently need Middlewares with different prefixes. It must not
+	// contain a zero byte.
 	Prefix string
 
-	// Key returns the cache key of a request: two requests with the same key get the same
-	// response, except for Vary. It must not depend on the method. A request with an empty key
-	// bypasses the cache. The default is [DefaultKey].
+	// Key returns the cache key of a request, by default [DefaultKey]. Requests with the same key
+	// get the same response, except for Vary. The key must not depend on the method. A request with
+	// an empty key bypasses the cache.
 	Key func(r *http.Request) string
 
-	// TTL is how long a response is fresh if it states no lifetime. It applies to the status
-	// codes for which RFC 9110 allows heuristic freshness (see the README), and to requests
-	// without Cookie and Authorization, since the handler may have used these headers. It must be
-	// 0, the default, if a handler identifies clients by another header, such as an API key,
-	// and neither sends Cache-Control: private nor names that header in Vary: one client
-	// would get the response made for another.
+	// TTL is the lifetime of responses that state none, for some status codes (see the README) and
+	// requests without Cookie and Authorization. Leave it at 0, the default, if a handler
+	// identifies clients by another header, such as an API key, and neither sends Cache-Control:
+	// private nor names that header in Vary: clients would get each other's responses.
 	TTL time.Duration
 
-	// StaleWhileRevalidate is how long after its lifetime a response is still served while the
-	// handler is called for a new one in the background, and StaleIfError how long it is
-	// served if the handler returns 500, 502, 503 or 504. They apply to responses without the
-	// directive of that name and without must-revalidate, proxy-revalidate and s-maxage.
-	// After a failure, the handler is called again after a second. This pause doubles with each
-	// failure, up to 1/8 of the longer one of both times, or RevalidateTimeout if that is less;
-	// meanwhile all requests get the stale response at once.
-	// If StaleIfError is 0, the default, only responses with a stale-if-error directive are
-	// served stale after an error. If StaleWhileRevalidate is 0, the default, no response is
-	// revalidated in the background, which a router has to support: see [Middleware.Handler].
+	// StaleWhileRevalidate is how long after its lifetime a response is served while the handler
+	// makes a new one in the background. The default, 0, means never; routers must support it: see
+	// [Middleware.Handler]. StaleIfError is how long one is served if the handler returns 500, 502,
+	// 503 or 504. With 0, the default, only responses with a stale-if-error directive are.
+	//
+	// Both apply to responses without the directive of that name and without must-revalidate,
+	// proxy-revalidate and s-maxage. After a failure, all requests get the stale response at once,
+	// and the handler is called again after a second. This pause doubles with each failure, up to
+	// 1/8 of the longer time, or RevalidateTimeout if that is less.
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
-	// RevalidateTimeout is the deadline of a call of the handler in the background, after which the
-	// context of its request ends. No request waits for such a call; one that cannot be answered
-	// with a stored response calls the handler itself. The default is 30 seconds.
+	// RevalidateTimeout is the deadline of background calls of the handler, 30 seconds by default.
+	// No request waits for them: one that no stored response can answer calls the handler itself.
 	RevalidateTimeout time.Duration
 
-	// MaxBody is the length in bytes of the longest body that is stored; longer ones pass
-	// through. A response in progress uses up to three times as much memory, while its buffer
-	// grows and it is stored. The default is 1 MB. The longest value of the cache, 1/16 of its
-	// bound, is a limit too.
+	// MaxBody is the length in bytes of the longest body that is stored, 1 MB by default; longer
+	// ones pass through. 1/16 of the cache's bound is a limit too. A response in progress may use
+	// three times as much memory.
 	MaxBody int
 
-	// Status is the name of this cache in the Cache-Status header of responses (RFC 9211),
-	// which reports how the cache handled the request. It must be a token, such as "ringcache".
-	// By default there is no such header.
+	// Status is the name of this cache in the Cache-Status header (RFC 9211), which reports how the
+	// cache handled the request. It must be a token, such as "ringcache". The default is no such
+	// header.
 	Status string
 }
 
@@ -117,9 +112,9 @@ type Middleware struct {
 	pauses  pauses
 }
 
-// New returns a middleware that stores responses in c. The caller still owns c; after c has been
-// closed, every request calls the handler. The error is [ringcache.ErrInvalidOptions] if an option
-// is out of range. New panics if c is nil.
+// New returns a middleware that stores responses in c, which the caller still owns. After c has
+// been closed, every request calls the handler. The error is [ringcache.ErrInvalidOptions] if an
+// option is out of range. New panics if c is nil.
 func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 	if c == nil {
 		panic("ringmiddleware: make middleware: cache is nil")
@@ -131,36 +126,33 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 	return &Middleware{options: o, store: store{c, o.Prefix, time.Now()}}, nil
 }
 
-// Handler returns a handler that answers requests from the cache and calls next on a miss. It may
-// be called for several handlers, but these must not share keys: see [Options].Prefix.
+// Handler returns a handler that answers requests from the cache and calls next on a miss. Handlers
+// of one Middleware must not share keys: see [Options].Prefix.
 //
-// next is called in the goroutine of the request, so its panics reach net/http. In a background
-// revalidation, a panic is logged as net/http logs it. The context that next gets is not
-// canceled when the client disconnects as long as other requests wait.
+// next runs in the request's goroutine, so its panics reach net/http; in the background they are
+// logged. While other requests wait, the context of next isn't canceled when the client
+// disconnects.
 //
-// A revalidation calls next after the request has ended, with the values of its context. Routers
-// that reuse these for other requests, such as chi and echo, must be part of next; a Middleware
-// between such a router and its handlers would store wrong pages.
+// A background revalidation calls next after the request has ended, with the values of its context.
+// Routers that reuse these, such as chi and echo, must be part of next; a Middleware between such a
+// router and its handlers would store wrong pages.
 func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m, next} }
 
-// Invalidate removes all variants of the responses stored under a key, as returned by
-// [Options].Key, and reports whether there may have been any. A request that begins after it has
-// returned gets no response from an earlier call of the handler.
+// Invalidate removes all variants of the responses under a key, as returned by [Options].Key, and
+// reports whether there may have been any.
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
 
-// InvalidateTag removes all responses whose Cache-Tag (separated by commas) or Surrogate-Key
-// (separated by spaces) header has a tag, and reports whether there may have been any. A request
-// that begins after it has returned gets no such response from an earlier call of the handler. It
-// takes the same time for any number of responses. Tags are compared byte by byte. Responses with
-// more than 64 tags are not stored.
+// InvalidateTag removes all responses with a tag in Cache-Tag (separated by commas) or
+// Surrogate-Key (separated by spaces), and reports whether there may have been any. It takes the
+// same time for any number of responses. Tags are compared byte by byte. Responses with more than
+// 64 tags are not stored.
 func (m *Middleware) InvalidateTag(tag string) bool { return m.store.purge("t" + tag) }
 
-// InvalidatePrefix removes all responses whose key begins with a prefix, in the way of
-// [Middleware.InvalidateTag]. With [DefaultKey], the scheme is that of the connection, and the host
-// in lower case. It compares whole segments of the path: "https://host/items" covers
-// "https://host/items", "https://host/items?page=1" and "https://host/items/7", but not
-// "https://host/items2". A slash at its end and a query are ignored, and so are the segments after
-// the seventh: it then removes more.
+// InvalidatePrefix removes all responses whose key begins with prefix, like
+// [Middleware.InvalidateTag]. It compares whole segments of the path: "https://host/items" covers
+// "https://host/items?page=1" and "https://host/items/7", but not "https://host/items2". It ignores
+// a trailing slash, a query, and segments after the seventh, and then removes more. For the scheme
+// and case of the host, see [DefaultKey].
 func (m *Middleware) InvalidatePrefix(prefix string) bool {
 	prefix, _, _ = strings.Cut(prefix, "?")
 	prefix = strings.TrimRight(prefix, "/")
@@ -172,12 +164,11 @@ func (m *Middleware) InvalidatePrefix(prefix string) bool {
 	return m.store.purge(paths[len(paths)-1]) || exact
 }
 
-// Stats are the counters of a [Middleware]. Those of the cache count lookups of its records, of
-// which a request needs several.
+// Stats are the counters of a Middleware. A request needs several lookups, which the cache's own
+// statistics count.
 type Stats struct {
-	// Requests counts the GET and HEAD requests that could be answered from the cache: those with
-	// a key that do not bypass it. Hits counts those that were answered from it, including stale
-	// responses served while the handler was called for a new one.
+	// Requests counts GET and HEAD requests that have a key and don't bypass the cache; Hits, those
+	// answered from it, stale responses included.
 	Requests, Hits uint64
 }
 
@@ -195,11 +186,10 @@ func (m *Middleware) Stats() Stats {
 }
 
 // DefaultKey returns the scheme, host, path and query of a request, such as
-// "https://example.com/a?b=c". The scheme is that of the connection, so it is http behind a proxy
-// that ends TLS. The host is in lower case. If an outer handler such as [http.StripPrefix] has
-// changed the URL, a newline and the URL that the client sent follow. The key is empty if the host
-// contains a slash or a similar character, which HTTP/2 permits, because it could then equal the
-// key of another URL.
+// "https://example.com/a?b=c". The scheme is that of the connection: http behind a proxy that ends
+// TLS. The host is in lower case. If an outer handler such as [http.StripPrefix] has changed the
+// URL, a newline and the client's URL follow. The key is empty if the host contains a slash or a
+// similar character, which HTTP/2 permits, because it could equal another URL's key.
 func DefaultKey(r *http.Request) string {
 	if strings.ContainsAny(r.Host, "/\\?# ") {
 		return ""

@@ -9,15 +9,14 @@ import (
 	"github.com/ringcache/ringcache/adapters/internal/near"
 )
 
-// NewStore returns a function for rueidis.ClientOption.NewCacheStoreFn. Each connection
-// gets its own store. All stores share cache, even those of different clients and servers, but a
-// store never finds an entry of another one. CacheSizeEachConn has no effect: the bound is that of
-// cache.
+// NewStore returns a function for rueidis.ClientOption.NewCacheStoreFn. Each connection gets its
+// own store in cache, and never finds the entries of another, even of another client or server. The
+// cache's bound applies; CacheSizeEachConn has no effect.
 //
-// The caller owns cache, may use it for other data too, and closes it. After cache has been
-// closed, every read goes to the server. If cache has an Options.OnRemove function, the
-// goroutine that reads from the connection calls it while the store is locked, so it must
-// not use the client. NewStore panics if cache is nil.
+// The caller owns cache, may use it for other data too, and closes it; every read then goes to the
+// server. An Options.OnRemove function of cache runs in the goroutine that reads from the
+// connection, while the store is locked, so it must not use the client. NewStore panics if cache is
+// nil.
 func NewStore(cache *ringcache.Cache) rueidis.NewCacheStoreFn {
 	if cache == nil {
 		panic("ringrueidis: make store: cache is nil")

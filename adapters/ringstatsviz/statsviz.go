@@ -35,7 +35,7 @@ var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 //
 // A goroutine reads the statistics once a second, even if the page is not open, until the server
 // that Mount returns is closed. Options are those of statsviz, such as [statsviz.SendFrequency] and
-// further plots; [statsviz.Root] has no effect. A program can have only one such page.
+// further plots; [statsviz.Root] has no effect. A program can have only one page.
 //
 // The page does not keep a cache alive. Plots of a cache that has been closed or collected keep
 // their last values.

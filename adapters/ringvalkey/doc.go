@@ -1,7 +1,6 @@
-// Package ringvalkey keeps replies of Valkey in the process: it is a store for the
-// client-side cache of [valkey-go], in a [ringcache.Cache] instead of on the Go heap. The
-// server reports which keys have changed (client tracking), and no entry outlives its key's
-// time to live on the server.
+// Package ringvalkey stores the client-side cache of [valkey-go] in a [ringcache.Cache], off the Go
+// heap. The server reports which keys have changed (client tracking), and no entry outlives its key
+// on the server.
 //
 //	cache := ringcache.New(256 << 20) // for all connections together
 //	client, err := valkey.NewClient(valkey.ClientOption{
@@ -14,14 +13,11 @@
 //
 // # What a read may return
 //
-// Once the server has acknowledged a change to the client that made it, every DoCache that begins
-// after a later round trip on the connection that caches the key returns that change or a later
-// one.
-// Without a round trip, a read may be older by the time that an invalidation takes to arrive, even
-// after a write by the same client: a client may have several connections, and only DoCache uses
-// that of the key. The README names the call after which a client reads its own writes. When
-// valkey-go gives up a connection, nothing that was cached through it is found any more. The README
-// also explains what happens on a connection that dies silently.
+// Once the server has acknowledged a change, and the connection that caches the key has made
+// another round trip, every later DoCache returns that change or a later one. Before that, a read
+// may miss a change whose invalidation is on the way, even a write of your own on another
+// connection. Entries of a connection that valkey-go gives up are never found again. The README
+// shows how to read your own writes, and what happens if a connection dies silently.
 //
 // [valkey-go]: https://github.com/valkey-io/valkey-go
 package ringvalkey

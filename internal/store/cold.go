@@ -101,7 +101,7 @@ func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 		b.QueueFull++
 	}
 	if !c.signalled && (queueFull || c.queue.Size<<1 >= uint64(c.queueMost)<<b.Shared.Shift) {
-		c.signalled = b.Shared.Compression.Signal(b.Number)
+		c.signalled = b.Shared.Compression.Signal(int32(b.Number))
 	}
 	return true
 }

@@ -39,7 +39,7 @@ func (b *Store) shape(mean int) {
 		b.Rings[i].Expect(mean)
 	}
 	b.shapeCold()
-	b.growAt = int32(growAt(b.policy.Kind, mean, b.Evicted > 0))
+	b.growAt = int16(growAt(b.policy.Kind, mean, b.Evicted > 0))
 }
 
 // hint is what a bucket knows of the room for the next new record, which saves the computation of

@@ -53,15 +53,16 @@ type Store struct {
 	Longest   int         // the longest record that the bucket takes, in bytes
 	mean      int32       // the mean size of a record, in bytes
 	stagger   int32       // bytes added to the quota before it is cut to whole chunks
-	growAt    int32       // load factor at which the index grows, in sixteenths
+	growAt    int16       // load factor at which the index grows, in sixteenths
+	Number    int16       // of the bucket, the large ones last
 	pageDelta int32       // pages that the index is about to get
-	Number    int32       // of the bucket, the large ones last
 	sweeps    int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
 	strict    bool        // the write under way is Write.Strict
 	known     hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
 	seen      int32       // bytes of the longest record that there ever was
+	learnAt   int32       // it learns once inflow has these bytes: a chunk; 1 in a large bucket
 	appended  int         // bytes appended to the rings since sweep last looked
 	unswept   uint64
 	Rewrites  uint64 // values overwritten in place, except by overwritePlain
@@ -79,7 +80,6 @@ type Store struct {
 	Removals  *Removals // entries removed under the lock; nil without OnRemove
 
 	sought     [RingCount]atomic.Uint32 // ghosts of each ring found by lookups
-	learnAt    int32                    // it learns once inflow has these bytes: a chunk; 1 in a large bucket
 	NearMisses atomic.Uint64            // misses that found a ghost
 
 	inflow Arrival // records stored since the bucket last learned
@@ -102,7 +102,7 @@ type counters struct {
 // gets stagger bytes more.
 func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	b.Shared = s
-	b.Number = int32(number)
+	b.Number = int16(number)
 	b.policy = policy.New(s.Policy)
 	b.Touches = s.Policy != policy.FIFO
 	b.stagger = int32(stagger)
