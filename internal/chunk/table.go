@@ -8,8 +8,7 @@ import (
 // Sizes.
 const (
 	MaxSize  = 64 << 10 // of a chunk
-	MinSize  = 2 << 10
-	LineSize = 64 // of a cache line, on the processors that matter most
+	LineSize = 64       // of a cache line, on the processors that matter most
 )
 
 // Table is an array of references that readers look into without a lock. It never becomes shorter:

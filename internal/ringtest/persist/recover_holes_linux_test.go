@@ -44,16 +44,20 @@ func copySparse(t *testing.T, from, to string, block int, omit func(off int64) b
 
 func always(int64) bool { return true }
 
+// smallChunks is the shape of a cache whose chunks are smaller than pages of the system, as where
+// these have 16 KB: a chunk cannot be a hole.
+var smallChunks = ringtest.Tiny(64, 2048, 32)
+
 func TestFile_HolesAreMended(t *testing.T) {
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "cache"), filepath.Join(dir, "copy")
-	c := ringtest.OpenFile(t, path, 32<<20)
+	c := ringtest.MustOpen(t, smallChunks, path)
 	ringtest.FillCache(t, c, 0, 1000, 100)
 	require.NoError(t, c.Close())
 	copySparse(t, path, copied, 4096, always)
 	length, held := ringtest.OnDisk(t, copied)
 	require.Less(t, held, length)
-	c = ringtest.OpenFile(t, copied, 32<<20)
+	c = ringtest.MustOpen(t, smallChunks, copied)
 	require.Equal(t, 1000, c.Len())
 	length, held = ringtest.OnDisk(t, copied)
 	require.GreaterOrEqual(t, held, length)
@@ -129,7 +133,7 @@ func TestFile_SmallHolesAreMended(t *testing.T) {
 			}
 			dir := mountNew(t, "mkfs.ext2", "-b", "1024")
 			path, copied := filepath.Join(dir, "cache"), filepath.Join(dir, "copy")
-			c := ringtest.OpenFile(t, path, 4<<20)
+			c := ringtest.MustOpen(t, smallChunks, path)
 			for id := range uint32(500) {
 				require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), make([]byte, 4000)))
 			}
@@ -140,7 +144,7 @@ func TestFile_SmallHolesAreMended(t *testing.T) {
 			length, held := ringtest.OnDisk(t, copied)
 			require.Less(t, held, whole)
 			require.Equal(t, name == "few", held >= length)
-			c = ringtest.OpenFile(t, copied, 4<<20)
+			c = ringtest.MustOpen(t, smallChunks, copied)
 			require.Equal(t, n, c.Len())
 			_, held = ringtest.OnDisk(t, copied)
 			require.GreaterOrEqual(t, held, whole)
