@@ -170,10 +170,15 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 		l.seq = l.b.seq.Load()
 		var candidate store.Outcome
 		l.rec, l.slot, l.s, candidate = l.b.Candidate(hashes[i], nil)
-		if l.got = outcome(candidate); l.got == hit {
-			l.b.Rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main
-		} else if l.got == miss && c.shared.LargeKeysOf(hashes[i]).Load() != 0 {
+		if l.got = outcome(candidate); l.got == miss && c.shared.LargeKeysOf(hashes[i]).Load() != 0 {
 			l.got = elsewhere
+		}
+	}
+	// In a loop of its own: each prefetch waits until its address is translated, and the shorter the
+	// way to the next one, the more translations the processor makes at a time.
+	for i := range keys {
+		if l := &found[i]; l.got == hit {
+			l.b.Rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main
 		}
 	}
 }
