@@ -49,9 +49,9 @@ type Options struct {
 	// returned by a load ([LoadFunc]); TTLs of SetWithTTL and Touch are exact.
 	TTLJitter float64
 
-	// ExpireAfterAccess is the idle time of all entries: one that is neither read nor written for that long
-	// expires. A write restarts the idle time, and so does a read in its second half, so an entry
-	// may expire as early as half the idle time after its last read. Reads are Get and its
+	// ExpireAfterAccess is the idle time of all entries: one that is neither read nor written for
+	// that long expires. A write restarts the idle time, and so does a read in its second half, so
+	// an entry may expire as early as half the idle time after its last read. Reads are Get and its
 	// variants, Has, GetBatch, GetOrLoad, and writes that inspect the old value, but not Peek, TTL,
 	// loops and snapshots.
 	//

@@ -164,9 +164,12 @@ func (c *engine) restore(s *snapshot.Contents, t terms) error {
 		workers = 1 // the caller's goroutine is the one that calls it, and it may panic
 	}
 	t.size = uint64(s.Size)
-	return s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
+	err := s.Load(workers, c.longestBlock(), room, func() func(*snapshot.Ref, []byte) error {
 		return c.newRestorer(t).restore
 	})
+	for c.shared.Pool.Trim() { // workers may each have taken the last chunk
+	}
+	return err
 }
 
 // restore adds the entries of a block to the cache, once it is known that all are valid.

@@ -44,9 +44,9 @@ func copySparse(t *testing.T, from, to string, block int, omit func(off int64) b
 
 func always(int64) bool { return true }
 
-// smallChunks is the shape of a cache whose chunks are smaller than pages of the system, as where
+// The shapes of caches of 4 and 32 MB whose chunks are smaller than pages of the system, as where
 // these have 16 KB: a chunk cannot be a hole.
-var smallChunks = ringtest.Tiny(64, 2048, 32)
+var smallChunks, manySmallChunks = ringtest.Tiny(64, 2048, 32), ringtest.Tiny(512, 2048, 32)
 
 func TestFile_HolesAreMended(t *testing.T) {
 	dir := t.TempDir()
@@ -201,7 +201,7 @@ func TestFile_CopyOnWriteOnAFullDisk(t *testing.T) {
 			}
 			dir := mountNew(t, mkfs)
 			path := filepath.Join(dir, "cache")
-			c := ringtest.OpenFile(t, path, 32<<20)
+			c := ringtest.MustOpen(t, manySmallChunks, path)
 			ringtest.WriteAll(t, c)
 			require.NoError(t, c.Close())
 			if reflink {
@@ -209,7 +209,7 @@ func TestFile_CopyOnWriteOnAFullDisk(t *testing.T) {
 				path += ".copy"
 			}
 			for range 2 {
-				c = ringtest.OpenFile(t, path, 32<<20)
+				c = ringtest.MustOpen(t, manySmallChunks, path)
 				ringtest.FillDisk(t, dir)
 				ringtest.WriteAll(t, c)
 				require.NoError(t, c.Close())

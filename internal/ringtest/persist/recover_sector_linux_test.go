@@ -15,10 +15,10 @@ import (
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
-// What the disk can no longer read is lost, with the entries of the same ring, and nothing else. The
-// file system is ext2: truncating a file of ext4 that has lost an extent never returns.
+// What the disk can no longer read is lost, with the entries of the same ring, and nothing else.
+// The file system is ext2: truncating a file of ext4 that has lost an extent never returns.
 func TestFile_BadSectors(t *testing.T) {
-	g := ringtest.Tiny(512, 2048, 32)
+	g := manySmallChunks
 	for mkfs, option := range map[string]string{"mkfs.ext2": "-F"} {
 		t.Run(mkfs, func(t *testing.T) {
 			skipWithout(t, mkfs)
