@@ -147,9 +147,9 @@ func (c *engine) shrink(turn uint64, to int) {
 	for loss, gave := 0, true; gave || loss < pool.ChunkSize(); {
 		loss, gave = loss+pool.ChunkSize()/lossSteps, false
 		for i := 0; i < n && !over && pool.Used() > to; i++ {
-			used := pool.Used()
-			fit(c.nth(i), c.giveOne(c.nth(i), loss))
-			gave = gave || pool.Used() < used
+			f := c.giveOne(c.nth(i), loss)
+			gave = gave || !f.Done // even if a smaller index took the place of the chunk
+			fit(c.nth(i), f)
 		}
 	}
 	for more := true; more && !over; {
