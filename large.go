@@ -122,8 +122,10 @@ func (c *engine) takeFromLargeLocked(w *write) {
 	for i := range c.arena.buckets {
 		lb := &c.arena.buckets[i]
 		lb.lock()
-		for lb.Give(c.shared.Missing(w.Bytes), 0) > 0 && lb.Removals != nil {
-			lb.takeRemovalsLocked(w)
+		for lb.Give(c.shared.Missing(w.Bytes), 0) > 0 {
+			if lb.Removals != nil {
+				lb.takeRemovalsLocked(w)
+			}
 		}
 		lb.unlockFor(w)
 	}

@@ -228,13 +228,14 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 // What a bucket may keep when it gives memory, instead of a number of bytes.
 const (
 	KeepQuota = -1
-	KeepLive  = -2 // the quota, or less: what the live entries need, and room for compaction
+	KeepLive  = -2 // what live entries need, and room for compaction
 )
 
 // Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
 // than keep. Each ring gives up what it holds above its part. It returns the bytes that are missing
 // after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
+	compacts := keep == KeepLive // and evicts only if all large buckets have more than their share
 	switch keep {
 	case KeepQuota:
 		keep = b.quota()
@@ -245,6 +246,12 @@ func (b *Store) Give(n, keep int) (missing int) {
 	least := max(keep, from-n)
 	if !b.squeeze(n, func(int) bool { return b.held() <= least }) {
 		return b.held() - least
+	}
+	if compacts {
+		if !b.Shared.largeIsOver() {
+			return 0
+		}
+		least = max(b.quota(), from-n)
 	}
 	chunks := max(0, least-b.Index.Pages()*b.Shared.Pool.PageSize()) >> b.Shared.Shift
 	b.vacate(&work, func() (in policy.Ring, more bool) {

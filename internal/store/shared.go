@@ -268,9 +268,12 @@ func (s *Shared) IsLarge(n int) bool {
 	return uint(n) > full/sparseShare && (uint(n) > full/largeShare || s.Arrivals.sparse.Load())
 }
 
-// outgrown reports whether Resize moves a record of n bytes to a large bucket: in a sparse cache
-// any, or small buckets would keep a chunk each for a few short ones.
-func (s *Shared) outgrown(n int) bool { return s.IsLarge(n) || s.Arrivals.sparse.Load() }
+// largeIsOver reports whether the large buckets exceed their target by so much that they must evict
+// for the small ones.
+func (s *Shared) largeIsOver() bool {
+	target := s.largeTarget()
+	return int(s.Arrivals.Held.Load()) > target+target/hysteresis+s.Pool.ChunkSize()*LargeBuckets
+}
 
 // keptFree: as long as 1/keptFree of the memory is neither live entries nor index, small and large
 // buckets do not evict each other's live entries.

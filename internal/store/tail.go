@@ -55,8 +55,9 @@ func (b *Store) dropRing(r *ring.Ring) {
 		if b.Ring(index.Ring(slot)) != r || !r.Live(slot) {
 			return
 		}
-		if hd, ok := r.Header(pos); ok && !hd.Dead {
-			b.uncount(r, pos, &hd, b.keyHash(r, pos, hd))
+		hd, ok := r.Header(pos)
+		if g, spaced := b.generationAt(r, pos, hd); ok && spaced && !hd.Dead {
+			b.Shared.Generations.Count(g, -1, -hd.Total())
 		}
 	})
 	r.Reset()

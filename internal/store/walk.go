@@ -138,17 +138,24 @@ type Long struct {
 	spots []Spot
 }
 
+// outgrown reports whether Resize moves a record of n bytes to a large bucket: in a sparse cache
+// any of a bucket that would keep its chunks for a few short ones.
+func (b *Store) outgrown(n int) bool {
+	s := b.Shared
+	return s.IsLarge(n) || s.Arrivals.sparse.Load() && b.liveBytes() <= 2<<s.Shift
+}
+
 // Next does one step. End must follow the last one.
 func (l *Long) Next(b *Store) {
 	l.Found, l.Done = l.Found[:0], true
-	if b.Closed || !b.Shared.outgrown(int(b.seen)) {
+	if b.Closed || !b.outgrown(int(b.seen)) {
 		return
 	}
 	l.spots, l.Done = b.Walk(&l.walk, 0, 1, l.spots[:0])
 	for i := range l.spots {
 		s := &l.spots[i]
 		freq, ok := b.Freq(s)
-		if !ok || !b.Shared.outgrown(s.Total()) || s.Ring >= policy.Queue {
+		if !ok || !b.outgrown(s.Total()) || s.Ring >= policy.Queue {
 			continue
 		}
 		w := Write{Hash: s.hash, Kind: s.Kind, Bytes: s.Total(), RewriteOnly: true,

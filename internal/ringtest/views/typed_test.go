@@ -10,6 +10,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -319,9 +320,10 @@ func TestTyped_ResetForgetsLoads(t *testing.T) {
 
 // What has expired and is kept for GetOrLoad is removed too, in a namespace as elsewhere.
 func TestTyped_ResetRemovesStaleValues(t *testing.T) {
-	var now time.Duration
+	var now atomic.Int64 // loads end in goroutines of their own
 	g := ringtest.Tiny(4, 4096, 100)
-	g.Elapsed, g.TTL, g.StaleIfError = func() time.Duration { return now }, time.Minute, time.Hour
+	g.Elapsed = func() time.Duration { return time.Duration(now.Load()) }
+	g.TTL, g.StaleIfError = time.Minute, time.Hour
 	whole := ringtest.MustCache(t, g)
 	errDown := errors.New("down")
 	down := func(context.Context, string) (string, time.Duration, error) { return "", 0, errDown }
@@ -330,7 +332,7 @@ func TestTyped_ResetRemovesStaleValues(t *testing.T) {
 		for _, k := range []string{"short", strings.Repeat("long", 1000)} {
 			require.NoError(t, view.Set(k, k))
 			require.NoError(t, other.Set(k, k))
-			now += 2 * time.Minute
+			now.Add(int64(2 * time.Minute))
 			v, err := view.GetOrLoad(t.Context(), k, down)
 			require.NoError(t, err)
 			require.Equal(t, k, v)
