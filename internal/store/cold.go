@@ -240,7 +240,7 @@ func (b *Store) Promote(was *Found, w *Write, must bool) {
 		b.remove(&f, w.Hash, Deleted) // in main, the walk that drops such records could miss it
 		return
 	}
-	if w.Measure(b.Shared); w.Bytes > b.Longest {
+	if w.Measure(b.Shared); w.Bytes > b.Longest || !must && b.IsShort(w.Bytes) {
 		if must {
 			b.remove(&f, w.Hash, Evicted)
 			b.countEvicted(&f.Header)
