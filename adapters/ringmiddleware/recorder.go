@@ -116,7 +116,7 @@ func (rec *recorder) pass() {
 	case rec.code >= 500:
 		rec.end(&outcome{failure: rec.code})
 	case rec.kept:
-		rec.late = time.AfterFunc(flushWait, func() { rec.end(&outcome{}) })
+		rec.late = time.AfterFunc(flushWait, func() { rec.end(nil) })
 	default:
 		rec.end(nil)
 	}
