@@ -189,9 +189,10 @@ func (m *Middleware) Stats() Stats {
 // "https://example.com/a?b=c". The scheme is that of the connection: http behind a proxy that ends
 // TLS. The host is in lower case. If an outer handler such as [http.StripPrefix] has changed the
 // URL, a newline and the client's URL follow. The key is empty if the host contains a slash or a
-// similar character, which HTTP/2 permits, because it could equal another URL's key.
+// similar character, which HTTP/2 permits, or the URL is opaque, such as "http:x", because it could
+// equal another URL's key.
 func DefaultKey(r *http.Request) string {
-	if strings.ContainsAny(r.Host, "/\\?# ") {
+	if r.URL.Opaque != "" || strings.ContainsAny(r.Host, "/\\?# ") {
 		return ""
 	}
 	scheme := "http://"

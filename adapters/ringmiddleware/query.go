@@ -2,10 +2,12 @@ package ringmiddleware
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -124,24 +126,37 @@ func (q *query) inBackground(ctx context.Context) *query {
 }
 
 // originForm returns the URL that the client sent without scheme and host, which it may send as if
-// to a proxy.
+// to a proxy. The rest is as sent, so that it is the same in both forms.
 func originForm(r *http.Request) string {
-	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Host != "" {
-		return u.RequestURI()
+	if strings.HasPrefix(r.RequestURI, "/") {
+		return r.RequestURI
 	}
-	return r.RequestURI
+	_, rest, ok := strings.Cut(r.RequestURI, ":")
+	if !ok { // none, or an asterisk
+		return r.RequestURI
+	}
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		rest = strings.TrimLeftFunc(after, func(c rune) bool { return c != '/' && c != '?' })
+		if !strings.HasPrefix(rest, "/") {
+			rest = "/" + rest
+		}
+	}
+	return rest
 }
 
-// asInKey returns a request with the URL as [DefaultKey] has it. A handler might show the rest, which
-// other requests with the key do not have: scheme, user, and capital letters in the host.
+// asInKey returns a request with the URL as [DefaultKey] has it. A handler might show the rest,
+// which other requests with the key do not have: scheme, user, and capital letters in the host.
 func asInKey(r *http.Request) *http.Request {
-	host := lower(r.Host)
-	if r.URL.Host == "" && r.Host == host {
+	u, host := r.URL, lower(r.Host)
+	if u.Scheme == "" && u.Host == "" && u.User == nil && r.Host == host {
 		return r
 	}
 	r = r.WithContext(r.Context()) // a copy
-	r.URL = &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, ForceQuery: r.URL.ForceQuery,
-		RawQuery: r.URL.RawQuery}
+	r.URL = &url.URL{
+		Path: u.Path, RawPath: u.RawPath, ForceQuery: u.ForceQuery, RawQuery: u.RawQuery}
 	r.RequestURI, r.Host = originForm(r), host
+	if r.URL.RequestURI() == r.RequestURI { // as sent, and "http://host" is sent without a path
+		r.URL.Path = cmp.Or(r.URL.Path, "/")
+	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -115,7 +116,7 @@ func (rec *recorder) pass() {
 	case rec.code >= 500:
 		rec.end(&outcome{failure: rec.code})
 	case rec.kept:
-		rec.late = time.AfterFunc(flushWait, func() { rec.end(&outcome{}) })
+		rec.late = time.AfterFunc(flushWait, func() { rec.end(nil) })
 	default:
 		rec.end(nil)
 	}
@@ -174,13 +175,22 @@ func (rec *recorder) Write(p []byte) (int, error) {
 		rec.body = append(rec.body, p...)
 	}
 	n, err := rec.ResponseWriter.Write(p)
-	switch {
-	case err != nil && rec.kept && rec.ctx.Err() == nil:
-		return len(p), nil // others may still want the response
-	case err != nil:
-		rec.drop() // the handler may omit the rest
+	if err = rec.unsent(err); err == nil {
+		n = len(p)
 	}
 	return n, err
+}
+
+// unsent returns what the handler gets for an error of the client: nil while others may still want
+// the response. Otherwise the handler may omit the rest, so the response is not stored.
+func (rec *recorder) unsent(err error) error {
+	if err != nil && rec.kept && rec.ctx.Err() == nil {
+		return nil
+	}
+	if err != nil {
+		rec.drop()
+	}
+	return err
 }
 
 // ReadFrom allows the underlying writer to send a file without copying it.
@@ -214,7 +224,11 @@ func (rec *recorder) FlushError() error {
 	if rec.state != passing {
 		return nil
 	}
-	return http.NewResponseController(rec.ResponseWriter).Flush()
+	err := http.NewResponseController(rec.ResponseWriter).Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return rec.unsent(err)
 }
 
 // Hijack lets the handler take over the connection.
