@@ -390,6 +390,7 @@ func (c *engine) compressBucket(i int32, w *store.Waiting) {
 		}
 	}
 	c.shared.Compression.Renew()
+	runtime.KeepAlive(&c.mask) // and with it the engine: no other cache has its files until here
 }
 
 // withWaiting calls fn under the lock.
