@@ -159,7 +159,9 @@ func (c *Cache) Close() error {
 	c.shared.Pool.Close()
 	err = errors.Join(err, c.spaces.file.Close())
 	if f := c.shared.File; f != nil {
-		if err := f.Close(c.mark(), err); err != nil {
+		// What has no name or no dictionary there is dropped by the next process.
+		isSound := !errors.Is(err, sidefile.ErrStale)
+		if err = errors.Join(err, f.Close(c.mark(), isSound)); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
 	}
