@@ -1,9 +1,11 @@
 package ringcache
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 
+	"github.com/ringcache/ringcache/internal/sidefile"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -117,7 +119,7 @@ func (c *Cache) dropNamespace(name string) error {
 // cache is emptied in steps of 64 KB or 256 entries. After Close, a file keeps its entries.
 func (c *Cache) Reset() {
 	if c.space != nil {
-		if err := c.space.reset(c.engine); err != nil {
+		if err := c.space.reset(c.engine); errors.Is(err, sidefile.ErrStale) {
 			c.DeleteExpired() // the file may have the old generation still
 		}
 		return

@@ -159,7 +159,9 @@ func (c *Cache) Close() error {
 	c.shared.Pool.Close()
 	err = errors.Join(err, c.spaces.file.Close())
 	if f := c.shared.File; f != nil {
-		if err := f.Close(c.mark(), err); err != nil {
+		// What has no name or no dictionary there is dropped by the next process.
+		isSound := !errors.Is(err, sidefile.ErrStale)
+		if err = errors.Join(err, f.Close(c.mark(), isSound)); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
 	}
@@ -390,6 +392,7 @@ func (c *engine) compressBucket(i int32, w *store.Waiting) {
 		}
 	}
 	c.shared.Compression.Renew()
+	runtime.KeepAlive(&c.mask) // and with it the engine: no other cache has its files until here
 }
 
 // withWaiting calls fn under the lock.

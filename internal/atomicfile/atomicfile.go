@@ -40,8 +40,7 @@ const (
 )
 
 // Create creates a new file that is to replace the one at path, in a directory that exists, unless
-// that is one of inUse, whose paths do not end with links. It removes the files that dead writers
-// have left.
+// that is one of inUse. It removes the files that dead writers have left.
 func Create(path string, inUse ...string) (*File, error) {
 	path, err := osfile.Abs(path)
 	if err != nil {
@@ -84,10 +83,14 @@ func Create(path string, inUse ...string) (*File, error) {
 
 // isSame reports whether two paths are those of one file, which need not exist.
 func isSame(a, b string) bool {
-	in, err := os.Stat(dirOf(a))
-	other, otherErr := os.Stat(dirOf(b))
-	return filepath.Base(a) == filepath.Base(b) && errors.Join(err, otherErr) == nil &&
-		os.SameFile(in, other)
+	return exist(a, b) || filepath.Base(a) == filepath.Base(b) && exist(dirOf(a), dirOf(b))
+}
+
+// exist reports whether two paths are those of one file, which exists.
+func exist(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return errors.Join(err, otherErr) == nil && os.SameFile(one, other)
 }
 
 // dirOf returns the directory of a path, not cleaned: ".." may follow a link.

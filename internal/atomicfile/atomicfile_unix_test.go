@@ -98,6 +98,25 @@ func TestFile_FollowsLinks(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// A file in use is not replaced under another of its names either, nor where a link leads.
+func TestFile_InUseUnderAnotherName(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	hard := filepath.Join(dir, "hard")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.Symlink("file", link))
+	require.NoError(t, os.Link(path, hard))
+	for _, inUse := range []string{path, link, hard} {
+		for _, to := range []string{path, link, hard} {
+			_, err := Create(to, inUse)
+			require.ErrorIs(t, err, ErrInUse, "%s %s", to, inUse)
+		}
+	}
+	f, err := Create(filepath.Join(dir, "other"), path, link, hard)
+	require.NoError(t, err)
+	f.Discard()
+}
+
 // A new file that another program removes at once is not made again and again, and one whose name
 // is gone replaces nothing.
 func TestFile_NameIsTaken(t *testing.T) {

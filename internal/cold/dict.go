@@ -33,6 +33,7 @@ func (s *Compression) restore(found map[string]uint64) {
 		if len(key) < 2 || key[0] == idNumber || key[0] >= Dicts {
 			continue
 		}
+		s.next = max(s.next, key[0]+1) // also if it cannot be opened
 		values, err := Guarded(func() (ValueCompressor, error) { return s.Open([]byte(key[1:])) })
 		if err == nil {
 			s.add(key[0], values)
@@ -43,9 +44,7 @@ func (s *Compression) restore(found map[string]uint64) {
 // add adds a dictionary. Numbers are never used again.
 func (s *Compression) add(number uint8, values ValueCompressor) {
 	s.Dicts[number].Store(&values)
-	if number >= s.next {
-		s.Dict, s.built, s.next = number, true, number+1
-	}
+	s.Dict, s.next, s.built = max(s.Dict, number), max(s.next, number+1), true
 }
 
 // TakeOver makes the file of dictionaries this Compressor's, once the cache has no value left that
@@ -86,17 +85,18 @@ func (s *Compression) renew() error {
 		key = fileKey(s.next, string(bytes)) // first: the Compressor may change its own
 		return s.Open(bytes)
 	})
-	if err == nil && values == nil {
+	if err != nil {
+		return err
+	}
+	if values == nil {
 		s.Dict = 0 // the Compressor wants none
 		return nil
 	}
-	if err == nil { // before the first value is packed with it
-		err = s.File.Set(key, 1)
+	if err = s.File.Set(key, 1); err != nil { // before the first value is packed with it
+		return errors.Join(err, s.File.Set(key, 0)) // Close must not add it: its number has another use
 	}
-	if err == nil {
-		s.add(s.next, values)
-	}
-	return err
+	s.add(s.next, values)
+	return nil
 }
 
 // MostDict is the length of the longest dictionary in bytes. Dictionaries do not count towards

@@ -179,7 +179,7 @@ func TestStore_CrashOfTheMachine(t *testing.T) {
 			continue
 		}
 		c.closed = append(c.closed, value)
-		require.NoError(t, f.Close(Mark{}, nil))
+		require.NoError(t, f.Close(Mark{}, true))
 		c.closed = []byte{value}
 		before := c.whole
 		c.open(c.durable)

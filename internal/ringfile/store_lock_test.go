@@ -16,7 +16,7 @@ import (
 func TestStore_ForkedChildKeepsNoLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	for name, end := range map[string]func(f *Store){
-		"Close":   func(f *Store) { require.NoError(t, f.Close(Mark{}, nil)) },
+		"Close":   func(f *Store) { require.NoError(t, f.Close(Mark{}, true)) },
 		"Release": func(f *Store) { f.Release() },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,5 +29,5 @@ func (f *Store) Path() (string, error)     { return "", nil }
 func (f *Store) Use(*Header) error         { return nil }
 func (f *Store) Room() int64               { return 0 }
 func (f *Store) Memory() *chunk.RingMemory { return nil }
-func (f *Store) Close(Mark, error) error   { return nil }
+func (f *Store) Close(Mark, bool) error    { return nil }
 func (f *Store) Release()                  {}

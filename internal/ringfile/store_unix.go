@@ -400,9 +400,9 @@ func (f *Store) flush(maps [][]byte) error {
 }
 
 // Close writes the file to the disk, then marks it as closed, and closes it. at is the clock's
-// mark. After an error of writing what belongs to the file, beside, it is not marked. The addresses
-// stay mapped, to other memory, because readers may still use them.
-func (f *Store) Close(at Mark, beside error) error {
+// mark. If what belongs to the file is not sound, it is not marked. The addresses stay mapped, to
+// other memory, because readers may still use them.
+func (f *Store) Close(at Mark, isSound bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
@@ -410,8 +410,8 @@ func (f *Store) Close(at Mark, beside error) error {
 	}
 	name := f.file.Name()
 	f.Rings.SetMark(at)
-	err := errors.Join(beside, f.flush(f.maps))
-	if err == nil {
+	err := f.flush(f.maps)
+	if err == nil && isSound {
 		f.Rings.SetState(f.boot, true)
 		err = f.flush(f.maps[:1])
 	}

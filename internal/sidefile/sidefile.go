@@ -9,7 +9,8 @@
 // no page boundary divides a word or the head of a record, and a process that is killed has written
 // it or not. The key is written before the head, and behind the last record there are zeros.
 //
-// A crash of the machine may leave anything. The ring file is discarded then, and so is this one.
+// A crash of the machine may leave anything. The ring file is discarded then, and so are the names;
+// dictionaries whose checksum is right stay.
 package sidefile
 
 import (
@@ -35,11 +36,12 @@ const (
 	recordHead = 16
 )
 
-// Errors of Open, and of changes after Close.
+// Errors of Open, of changes after Close, and of changes that leave an old word in the file.
 var (
 	ErrForeign = errors.New("the file is of another kind")
 	ErrVersion = errors.New("the file has a newer version")
 	ErrClosed  = errors.New("the file is closed")
+	ErrStale   = errors.New("the file may have an old word")
 )
 
 // File is the file of one cache. All methods are safe for concurrent use. A nil File keeps nothing.
@@ -165,8 +167,9 @@ func (f *File) Words() map[string]uint64 {
 }
 
 // Set gives a key a word; 0 removes the key. A process that opens the file finds that, even if this
-// process is killed; only a crash of the machine needs Close. After an error it may find the old
-// word, until Close, which tries again. To change or remove a word takes no space on the disk.
+// process is killed; only a crash of the machine needs Close. After ErrStale it may find the old
+// word, after another error no word, until Close, which tries again, unless the key was removed. To
+// change or remove a word takes no space on the disk.
 func (f *File) Set(key string, word uint64) error {
 	if f == nil {
 		return nil
@@ -183,6 +186,7 @@ func (f *File) Set(key string, word uint64) error {
 func (f *File) write(key string, r record) (err error) {
 	if r.at != 0 {
 		_, err = f.file.WriteAt(binary.LittleEndian.AppendUint64(nil, r.word), r.at)
+		err = stale(err)
 	} else if r.word != 0 {
 		r.at, err = f.add(key, r.word)
 	}
@@ -197,13 +201,22 @@ func (f *File) write(key string, r record) (err error) {
 	return err
 }
 
+// stale returns err, if there is one, as ErrStale.
+func stale(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return err
+}
+
 // add adds a record to the file, and returns where.
 func (f *File) add(key string, word uint64) (at int64, err error) {
 	if f.file == nil {
 		// Another file at the path, such as one that came with a directory that was moved, stays.
 		file, err := osfile.OpenOwn(f.path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 		if err == nil {
-			err = errors.Join(f.use(file), osfile.SyncDir(f.path))
+			err = f.use(file)
+			_ = osfile.SyncDir(f.path) // without its name, a crash leaves no file, and so no keys
 		}
 		if err != nil {
 			return 0, err
@@ -249,7 +262,8 @@ func (f *File) Clear() error {
 	return f.file.Truncate(0)
 }
 
-// Close writes the file to the disk, with the changes that could not be written before. Later
+// Close writes the file to the disk, with the changes that could not be written before. After an
+// error other than ErrStale, the words in the file are right, and only new keys are missing. Later
 // changes return ErrClosed. A second Close does nothing.
 func (f *File) Close() error {
 	if f == nil {
@@ -268,7 +282,7 @@ func (f *File) Close() error {
 		}
 	}
 	if f.file != nil {
-		errs = append(errs, f.file.Sync(), f.file.Close())
+		errs = append(errs, stale(errors.Join(f.file.Sync(), f.file.Close())))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)

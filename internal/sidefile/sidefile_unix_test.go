@@ -5,6 +5,7 @@ package sidefile
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -256,6 +257,42 @@ func TestClose_WritesWhatHadNoRoom(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, f.Close())
 	require.Equal(t, map[string]uint64{"k": 1, "other": 2}, open(t, path).Words())
+}
+
+// Close tells keys that are missing from words that are wrong.
+func TestClose_MissingOrWrong(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		f := open(t, filepath.Join(t.TempDir(), "file"))
+		require.NoError(t, f.Set("k", 1))
+		require.NoError(t, f.file.Close())
+		var err error
+		f.file, err = os.Open(f.path)
+		require.NoError(t, err)
+		err = f.Set("new", 2)
+		require.Error(t, err)
+		require.NotErrorIs(t, err, ErrStale)
+		if wrong {
+			require.ErrorIs(t, f.Set("k", 2), ErrStale)
+		}
+		err = f.Close()
+		require.Error(t, err)
+		require.Equal(t, wrong, errors.Is(err, ErrStale))
+		require.Equal(t, map[string]uint64{"k": 1}, open(t, f.path).Words())
+	}
+}
+
+// A directory that cannot be read, and so not synced, can have the file.
+func TestSet_DirectoryCannotBeRead(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads every directory")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o300))
+	defer func() { require.NoError(t, os.Chmod(dir, 0o700)) }()
+	f := open(t, filepath.Join(dir, "file"))
+	require.NoError(t, f.Set("k", 1))
+	require.NoError(t, f.Close())
+	require.Equal(t, map[string]uint64{"k": 1}, open(t, f.path).Words())
 }
 
 // No file that has come to the path is written to, nor is one made where the directory was before
