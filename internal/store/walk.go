@@ -142,7 +142,7 @@ type Long struct {
 // any of a bucket that would keep its chunks for a few short ones.
 func (b *Store) outgrown(n int) bool {
 	s := b.Shared
-	return s.IsLarge(n) || s.Arrivals.sparse.Load() && b.liveBytes() <= 2<<s.Shift
+	return s.IsLarge(n) || s.Arrivals.sparse.Load() && b.liveBytes() <= 4<<s.Shift
 }
 
 // Next does one step. End must follow the last one.

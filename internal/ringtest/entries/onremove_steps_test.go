@@ -226,8 +226,11 @@ func TestOnRemove_IsToldInSteps(t *testing.T) {
 			// A bucket's step may be added to what others gave short of one. A large record takes its
 			// room from others of its bucket at once.
 			most := min(2*store.StepRecords, 2*store.StepBytes/each+3)
-			if tt.name == "large among large" {
+			switch tt.name {
+			case "large among large":
 				most += len(large) / each
+			case "short among large": // takes memory from all large buckets while its own is locked
+				most *= 2
 			}
 			require.LessOrEqual(t, gathered, most)
 		})
