@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -183,12 +184,15 @@ func TestMemo_StaysWithinItsBounds(t *testing.T) {
 // The memory of a memo without values is in proportion to its entries, as its documentation says.
 func TestMemo_TakesMemoryInProportion(t *testing.T) {
 	for _, n := range []int{1, 1000, 100_000} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		memo := codec.Memo(codec.String[string](), n, 1<<30)
-		runtime.ReadMemStats(&after)
-		runtime.KeepAlive(memo)
-		took := int(after.TotalAlloc - before.TotalAlloc)
+		took := math.MaxInt
+		for range 10 { // other goroutines may allocate meanwhile
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			memo := codec.Memo(codec.String[string](), n, 1<<30)
+			runtime.ReadMemStats(&after)
+			runtime.KeepAlive(memo)
+			took = min(took, int(after.TotalAlloc-before.TotalAlloc))
+		}
 		require.Less(t, took, 91*n+(12<<10), "%d entries, with what is rounded up", n)
 	}
 }
