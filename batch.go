@@ -174,8 +174,8 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 			l.got = elsewhere
 		}
 	}
-	// In a loop of its own: each prefetch waits until its address is translated, and the shorter the
-	// way to the next one, the more translations the processor makes at a time.
+	// A separate loop, because a prefetch waits for its address translation: with little code between
+	// two prefetches, the processor overlaps more translations.
 	for i := range keys {
 		if l := &found[i]; l.got == hit {
 			l.b.Rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main

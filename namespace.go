@@ -15,10 +15,10 @@ import (
 // draws a new one: the old keys can no longer be built, and buckets recognize their entries as they
 // recognize expired ones (internal/store/namespace.go).
 //
-// With a file, names and generations are in another one beside it (internal/sidefile), so that they
-// come back. Reset changes it before the new generation takes effect, so an older one never comes
-// back. A snapshot begins with the names and their generations, and an entry that is loaded gets
-// the generation that its namespace has by then.
+// With Options.File, a second file stores names and generations (internal/sidefile). Reset
+// updates it before the new generation takes effect, so an older one never comes back. A snapshot
+// begins with the names and their generations, and an entry that is loaded gets the generation that
+// its namespace has by then.
 
 // Namespace returns the part of the cache with the given name, which may consist of any bytes: a
 // Cache with its own keys, statistics and [Cache.Reset], which shares memory and eviction policy

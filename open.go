@@ -286,7 +286,7 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 	return nil
 }
 
-// The names of the files beside that of the rings, and the longest one that leaves room for them.
+// Suffixes of the files next to the ring file, and the longest name that leaves room for them.
 const (
 	dictSuffix, nameSuffix = ".dict", ".names"
 	longestName            = 255 - len(nameSuffix)

@@ -134,8 +134,8 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 // disconnects.
 //
 // A background revalidation calls next after the request has ended, with the values of its context.
-// Routers that reuse these, such as chi and echo, must be part of next; a Middleware between such a
-// router and its handlers would store wrong pages.
+// Wrap routers that reuse these values, such as chi and echo: a Middleware between such a router and
+// its handlers would store wrong pages.
 func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m, next} }
 
 // Invalidate removes all variants of the responses under a key, as returned by [Options].Key, and

@@ -1,5 +1,5 @@
-// Package sidefile keeps a small map in a file beside a ring file: from keys, which are any bytes,
-// to words other than 0.
+// Package sidefile stores a small map next to a ring file. Keys are byte strings, and values are
+// words other than 0.
 //
 //	magic, 8 bytes | version, 1 byte | 55 bytes, zero | records
 //	record: word, 8 bytes | length of the key, 4 bytes | checksum, 4 bytes | key | zeros

@@ -209,8 +209,8 @@ func TestFile_NoNamesOfOurs(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// The files beside a ring file that a crash has left blank, or with a part of their heads, hold
-// nothing, and the entries that need neither are there.
+// If a crash has left .names and .dict blank, or with incomplete headers, they count as empty, and
+// entries that need neither are found.
 func TestFile_BlankFilesBeside(t *testing.T) {
 	for _, text := range []string{"", "ring", strings.Repeat("\x00", 200)} {
 		path := filepath.Join(t.TempDir(), "cache")
@@ -235,7 +235,7 @@ func TestFile_BlankFilesBeside(t *testing.T) {
 	}
 }
 
-// The longest name of a file leaves room for those beside it.
+// Options.File may be as long as the system allows for a name with the suffix .names.
 func TestFile_LongName(t *testing.T) {
 	dir := t.TempDir()
 	o := ringcache.Options{MaxBytes: 256 << 10, File: filepath.Join(dir, strings.Repeat("n", 250))}
@@ -266,7 +266,7 @@ func TestFile_AnotherVersionHasNoNamespaces(t *testing.T) {
 	}
 }
 
-// A snapshot does not replace the files of its own cache, however their paths are written.
+// SaveToFile refuses the paths of the cache's own files, however they are spelled.
 func TestSave_NotOverItsOwnFiles(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "cache"), filepath.Join(dir, "link")
