@@ -1,6 +1,8 @@
 package ringcache
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -34,32 +36,28 @@ func mustFit(verb string, keys int, beside ...int) {
 // value is not nil. It returns the extended slice and the number of hits. Keys may repeat, and must
 // not alias dst. GetBatch panics if vals is shorter than keys.
 //
-// It reads memory for many keys in parallel, so in a cache that does not fit in the CPU cache a key
-// takes a fraction of the time of a Get. It does not allocate if dst has room for all values.
+// It reads memory for many keys in parallel, so in a cache that does not fit in the CPU cache, each
+// key takes a fraction of the time of a Get. It allocates and locks like Get.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	mustFit("get batch", len(keys), len(vals))
-	from, before := len(dst), cap(dst)
-	bl := lookups{mode: getMode}
-	var room [batchSize][]byte
-	s := scratch.Get()
-	defer s.Release()
+	from := len(dst)
+	bl := lookups{mode: getMode, room: scratch.Get()}
+	defer bl.room.Release()
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
 		var found int
-		dst, found = c.getBlock(&bl, dst, c.keysOf(s, room[:0], keys[i:end]), vals[i:end])
+		dst, found = c.getBlock(&bl, dst, keys[i:end], vals[i:end])
 		hits += found
 	}
-	c.lookedFor(len(keys), hits)
-	if cap(dst) != before {
-		rebase(dst[from:], vals[:len(keys)])
-	}
+	c.looked(len(keys), hits)
+	rebase(dst[from:], vals[:len(keys)])
 	return dst, hits
 }
 
 // SetBatch stores vals[i] under keys[i] for each i, like calls to [Cache.Set] in that order, but
 // reads memory for many keys in parallel. It tries all entries even if some fail, and returns the
-// first error, with its index. It panics if vals is shorter than keys. It allocates only where Set
-// does, and locks one bucket at a time, separately for each key.
+// first error, with its index. It panics if vals is shorter than keys. It allocates and locks like
+// Set, for each key separately.
 func (c *Cache) SetBatch(keys, vals [][]byte) error { return c.setBatch(keys, vals, byOptions) }
 
 // SetBatchWithTTL is [Cache.SetBatch] with the TTL of [Cache.SetWithTTL] for all entries.
@@ -69,21 +67,15 @@ func (c *Cache) SetBatchWithTTL(keys, vals [][]byte, ttl time.Duration) error {
 
 func (c *Cache) setBatch(keys, vals [][]byte, l lifetime) error {
 	mustFit("set batch", len(keys), len(vals))
-	var room [batchSize][]byte
-	s := scratch.Get()
-	defer s.Release()
 	var first error
 	for i := 0; i < len(keys); i += batchSize {
 		end := min(i+batchSize, len(keys))
-		at, err := c.setBlock(c.keysOf(s, room[:0], keys[i:end]), vals[i:end], l)
-		if err != nil && first == nil {
-			first = batchError(i+at, err)
-		}
+		first = cmp.Or(first, c.setBlock(i, keys[i:end], vals[i:end], l))
 	}
 	return first
 }
 
-// rebase points vals, which are consecutive, into the array that dst has moved to.
+// rebase points vals, which are consecutive, into dst, which may have moved since.
 func rebase(dst []byte, vals [][]byte) {
 	for i, v := range vals {
 		if n := len(v); n > 0 {
@@ -94,19 +86,21 @@ func rebase(dst []byte, vals [][]byte) {
 
 // lookups holds the keys of a batch that are looked up together.
 type lookups struct {
+	keys   [batchSize][]byte // the engine's
 	hashes [batchSize]uint64
 	found  [batchSize]located
 	now    uint32 // 0: the clock was not read, because nothing in the cache expires
 	mode   lookupMode
+	room   *scratch.Buffer // for keys of a namespace
 }
 
-// getBlock looks up at most batchSize keys: it runs each of the two halves of Cache.lookup for all
+// getBlock looks up at most batchSize keys: it runs each of the two halves of find for all
 // keys, and counts them together. It leaves the outcome for each key in bl.
 func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	c.prefetchBlock(bl, keys)
 	n := c.counters.Here()
 	counted, missed := 0, 0
-	for i, k := range keys {
+	for i, k := range bl.keys[:len(keys)] {
 		l := &bl.found[i]
 		before := len(dst)
 		var got outcome
@@ -139,6 +133,7 @@ func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []by
 type located struct {
 	b      *bucket
 	seq    uint64
+	group  *index.Group // the home
 	rec    []byte
 	slot   *atomic.Uint64
 	s      uint64
@@ -150,26 +145,31 @@ type located struct {
 // prefetchBlock hashes at most batchSize keys, prefetches their index lines, and then the records
 // that these refer to.
 func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
-	hashes, found := &bl.hashes, &bl.found
+	hashes, found, room := &bl.hashes, &bl.found, bl.room.Bytes[:0]
 	var flip uint64
-	if c.space != nil {
-		flip = math.MaxUint64
-	}
 	for i, k := range keys {
+		if c.space != nil {
+			from := len(room)
+			room = append(c.start(room), k...)
+			k, flip = room[from:], math.MaxUint64 // valid even if room moves
+		}
 		h := c.shared.Mix(xxhash.Sum64(k) ^ flip) // HashOf, which the compiler would not inline
-		hashes[i] = h
-		found[i].b = c.bucket(h)
-		found[i].b.Index.Prefetch(h, 1)
+		bl.keys[i], hashes[i] = k, h
+		l := &found[i]
+		l.b = c.bucket(h)
+		l.seq = l.b.seq.Load()
+		l.group = l.b.Index.Group(l.b.Index.Geometry(h).Home(h))
+		l.group.Prefetch()
 	}
+	bl.room.Bytes = room
 	if c.shared.Expiring.Load() {
 		bl.now = c.shared.Now() // while the groups are fetched
 	}
 	for i := range keys {
 		l := &found[i]
 		l.mode = bl.mode
-		l.seq = l.b.seq.Load()
 		var candidate store.Outcome
-		l.rec, l.slot, l.s, candidate = l.b.Candidate(hashes[i], nil)
+		l.rec, l.slot, l.s, candidate = l.b.Candidate(l.group, hashes[i])
 		if l.got = outcome(candidate); l.got == miss && c.shared.LargeKeysOf(hashes[i]).Load() != 0 {
 			l.got = elsewhere
 		}
@@ -201,8 +201,7 @@ func (c *engine) finish(l *located, dst, k []byte, now uint32) (out []byte, got 
 		}
 		out, l.expiry = torn.Append(dst, value), expiry
 	}
-	torn.Fence()
-	if l.b.seq.Load() != l.seq {
+	if !l.b.isUnchanged(l.seq) {
 		return dst, retry
 	}
 	if l.got == miss && l.slot != nil {
@@ -216,39 +215,37 @@ func batchError(index int, err error) error {
 	return fmt.Errorf("ringcache: set batch: index %d: %w", index, err)
 }
 
-// setBlock stores at most batchSize entries, and returns the first error and its index. Consecutive
-// keys are rarely of the same bucket of 512, so each Set takes the lock by itself.
-func (c *Cache) setBlock(keys, vals [][]byte, l lifetime) (at int, first error) {
-	var bl lookups
+// setBlock stores at most batchSize entries, the first of which has index from in the batch, and
+// returns the first error. Consecutive keys are rarely of the same bucket of 512, so each Set takes
+// the lock by itself.
+func (c *Cache) setBlock(from int, keys, vals [][]byte, l lifetime) (first error) {
+	bl := lookups{room: scratch.Get()}
+	defer bl.room.Release()
 	c.prefetchBlock(&bl, keys)
-	for i, k := range keys {
+	for i, k := range bl.keys[:len(keys)] {
 		var w write
 		w.Key, w.Value, w.Hash = k, vals[i], bl.hashes[i]
-		w.Kind, w.Reason, w.life = c.kind(), store.Replaced, l
+		w.Kind, w.Reason, w.life = c.kind, store.Replaced, l
 		if err := c.put(c.space, &w, "set"); err != nil && first == nil {
-			at, first = i, err
+			first = batchError(from+i, err)
 		}
 	}
-	return at, first
-}
-
-// keysOf returns the engine's keys for some keys, which are those in the whole cache. It appends
-// them to room, and their bytes to s.
-func (c *Cache) keysOf(s *scratch.Buffer, room, keys [][]byte) [][]byte {
-	if c.space == nil {
-		return keys
-	}
-	s.Bytes, room = s.Bytes[:0], slices.Grow(room, len(keys))
-	for _, k := range keys {
-		from := len(s.Bytes)
-		s.Bytes = append(c.start(s.Bytes), k...)
-		room = append(room, s.Bytes[from:]) // valid even if s moves
-	}
-	return room
+	return first
 }
 
 // A batch is loaded by a GetBatch, one group of loads for the missing keys (loader.go), and a merge
 // of both sets of values in order.
+
+// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. It returns
+// one result for each key, in the same order, with the same meaning as for a [LoadFunc]; an error
+// applies to every key. The context is like a [LoadFunc]'s, but ends when no caller waits for any
+// of the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
+// the results after it has returned.
+type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
+
+func (fn BatchLoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], error) {
+	return fn(ctx, keys)
+}
 
 // GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values with one call of load. It
 // joins loads that are in progress, and loads a repeated key once. hits is the number of keys whose
@@ -256,20 +253,16 @@ func (c *Cache) keysOf(s *scratch.Buffer, room, keys [][]byte) [][]byte {
 //
 // Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent]) is
 // not an error: its value in vals is nil. The value of a failed key is nil too, and err, a
-// [*BatchError], lists it. A panic is raised when all loads have ended. If ctx ends, its error
-// applies to the keys still waited for; if it ended before the call, nothing is loaded.
+// [*BatchError], lists it. A load's panic is raised once no other load is waited for. If ctx ends,
+// its error applies to the keys still waited for; if it ended before the call, nothing is loaded.
 //
 // Refreshes ([Options].RefreshTimeout) are made with a second call of load. If all keys are present
-// and none is due, GetOrLoadBatch allocates and locks like GetBatch, and in a namespace it also
-// allocates a slice of the keys.
+// and none is due, GetOrLoadBatch allocates and locks like GetBatch.
 func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],
 ) (out []byte, hits int, err error) {
 	mustBeFunc("GetOrLoadBatch", load != nil)
 	mustFit("load batch", len(keys), len(vals))
-	s := scratch.Get()
-	defer s.Release()
-	keys = c.keysOf(s, nil, keys)
 	out, hits, failed := c.getOrLoadBatch(ctx, dst, keys, vals, load, nil)
 	return out, hits, batchErrorOf(failed)
 }
@@ -280,8 +273,9 @@ func (c *Cache) getOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load byteLoader,
 	usable func(i int, v []byte) bool,
 ) (out []byte, hits int, failed []KeyError) {
-	from, room := len(dst), cap(dst)
-	bl := lookups{mode: getMode | orStale}
+	from := len(dst)
+	bl := lookups{mode: getMode | orStale, room: scratch.Get()}
+	defer bl.room.Release()
 	var all []wanted
 	found, waits := 0, false
 	for i := 0; i < len(keys); i += batchSize {
@@ -290,7 +284,7 @@ func (c *Cache) getOrLoadBatch(
 		dst, n = c.getBlock(&bl, dst, keys[i:end], vals[i:end])
 		found += n
 		for j, l := range bl.found[:end-i] {
-			w := wanted{at: i + j, key: keys[i+j], hash: bl.hashes[j]}
+			w := wanted{at: i + j, key: bl.keys[j], hash: bl.hashes[j]}
 			w.got = c.next(ctx, w.hash, l.expiry, l.got)
 			switch {
 			case w.got == negative:
@@ -302,25 +296,24 @@ func (c *Cache) getOrLoadBatch(
 				hits++
 			}
 			if w.got != hit {
+				w.key = bytes.Clone(w.key) // bl is used again, before the load
 				all = append(all, w)
 				waits = waits || w.got != needsRefresh
 			}
 		}
 	}
-	c.lookedFor(len(keys), found)
+	c.looked(len(keys), found)
 	if len(all) > 0 {
 		c.load(ctx, all, load)
 	}
 	if waits {
-		n, failed := takeLoaded(vals, all)
+		var n int
+		n, failed = takeLoaded(vals, all)
+		hits += n
 		dst = append(dst[:from], slices.Concat(vals[:len(keys)]...)...)
-		rebase(dst[from:], vals[:len(keys)])
-		return dst, hits + n, failed
 	}
-	if cap(dst) != room {
-		rebase(dst[from:], vals[:len(keys)])
-	}
-	return dst, hits, nil
+	rebase(dst[from:], vals[:len(keys)])
+	return dst, hits, failed
 }
 
 // takeLoaded puts the values that were waited for into vals. It returns the number of those that

@@ -23,10 +23,10 @@ import (
 // Writers exclude each other by mu. Readers do not take it: seq is a sequence lock, odd exactly
 // while a holder of mu may change data that readers look at, and never the same value again (I13).
 type bucket struct {
-	mu  sync.Mutex
 	seq atomic.Uint64
+	mu  sync.Mutex
 	store.Store
-	calls singleflight.List[load] // loads that callers may join
+	calls singleflight.List[loadResult] // loads that callers may join
 	// The size is that of whole cache lines, because buckets are adjacent (TestLayout_BucketLines).
 }
 
@@ -41,22 +41,22 @@ type Loaded[V any] struct {
 // loaded is the Loaded of a [Cache].
 type loaded = Loaded[[]byte]
 
-// load is the result of a load for a key. If there is no value, Err is ErrAbsent itself.
-type load struct {
+// loadResult is the result of a load for a key. If there is no value, Err is ErrAbsent itself.
+type loadResult struct {
 	loaded
 	panicked *LoadPanic
 }
 
 // failed reports whether the load ended with a panic or an error other than ErrAbsent.
-func (l *load) failed() bool {
+func (l *loadResult) failed() bool {
 	return l.panicked != nil || l.Err != nil && l.Err != ErrAbsent
 }
 
 // loadCall is the load of a key in progress.
-type loadCall = singleflight.Call[load]
+type loadCall = singleflight.Call[loadResult]
 
 // lookupMode selects the effects of a lookup.
-type lookupMode uint8
+type lookupMode uint16
 
 const (
 	withValue   lookupMode = 1 << iota // append the value
@@ -66,43 +66,58 @@ const (
 	wantPromote                        // move the entry from the cold part to main
 	precounted                         // already counted, as a hit
 	renewing                           // extend the expiry (Options.ExpireAfterAccess)
+	asWritten                          // the key is the caller's: not hashed, without a prefix
+	inSpace                            // counted in the namespace too
 
 	reading = touching | renewing // the effects of a read on an entry
 	getMode = withValue | counted | reading
 )
 
-// outcome is the result of a lookup: one of the store's, or what this package alone knows.
+// outcome is the result of a lookup, of an attempt at one, or of engine.next, which decides what
+// follows from it. It is one type because a batch keeps all three in the same field.
 type outcome uint8
 
 const (
-	miss         = outcome(store.Miss)
-	hit          = outcome(store.Hit) // the value was found
-	unclear      = outcome(store.Unclear)
-	negative     = unclear + iota // a load found no value: a miss except to loads
-	needsRefresh                  // usable, but a load of it must be started (engine.loadFor)
-	stale                         // the value has expired, and Options.StaleIfError keeps it
-	elsewhere                     // not here, but perhaps in a large bucket
-	inCold                        // in the cold part: to be read by engine.lookupCold
-	due                           // found, and its expiry must be extended (engine.putOff)
-	retry                         // torn: the bucket was written to meanwhile
+	// Of a lookup.
+	miss     = outcome(store.Miss)
+	hit      = outcome(store.Hit)     // the value was found
+	unclear  = outcome(store.Unclear) // of store.Store.Candidate alone
+	negative = unclear + iota         // a load found no value: a miss except to loads
+	stale                             // the value has expired, and Options.StaleIfError keeps it
+
+	// Of an attempt: engine.lookupAny goes on.
+	elsewhere // not here, but perhaps in a large bucket
+	inCold    // in the cold part: to be read by engine.lookupCold
+	toPutOff  // found, and its expiry must be extended (engine.putOff)
+	retry     // torn: the bucket was written to meanwhile
+
+	// Of engine.next.
+	needsRefresh // usable, but a load of it must be started
 )
 
 // write is a change to one key on its way through the cache: a Set, conditional or not, or a
 // removal. It is passed by pointer and stays on the caller's stack.
 type write struct {
 	store.Write
-	life      lifetime // of a new entry, or of every one unless keeps is set
-	cond      cond
-	unstored  bool            // nothing is to be stored, and that is no error
-	uncounted bool            // part of a call that is counted elsewhere
-	del       bool            // counts as a Del, not as a Set
-	keeps     bool            // an existing entry keeps its expiry
-	reads     bool            // finding the entry is a read that is not counted yet
-	old       []byte          // for ifEqual and ifSame
-	until     uint32          // for ifSame
-	found     *[]byte         // for ifAbsent: the existing value is appended to it; may be nil
-	call      *loadCall       // for ifListed: the load that writes
-	removals  *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
+
+	// What is to be done.
+	life    lifetime  // of a new entry, or of every one unless keeps is set
+	cond    cond      // when
+	keeps   bool      // an existing entry keeps its expiry
+	del     bool      // counts as a Del, not as a Set
+	repeats bool      // an unmet condition is no end of the call, which is then not counted
+	expires uint32    // for ifSame: when old does
+	old     []byte    // for ifEqual and ifSame
+	found   *[]byte   // for ifAbsent: the existing value is appended to it; may be nil
+	call    *loadCall // for ifListed: the load that writes
+
+	// How far it has come.
+	reads    bool            // finding the entry is a read that is not counted yet
+	counted  bool            // already, or elsewhere
+	large    bool            // of RewriteOnly: the entry is in its large bucket, or fits only there
+	inLarge  bool            // the large bucket of the key is locked
+	unstored bool            // nothing is to be stored, and that is no error
+	removals *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
 }
 
 // cond is the condition of a write on the existing value.
@@ -112,7 +127,7 @@ const (
 	always    cond = iota
 	ifAbsent       // there is no value
 	ifEqual        // it is write.old
-	ifSame         // it is write.old, and expires at write.until
+	ifSame         // it is write.old, and expires at write.expires
 	ifChanged      // it is not write.Value
 	ifListed       // no condition on the value: write.call must not have been invalidated
 )
@@ -194,7 +209,8 @@ func (b *bucket) isUnchanged(seq uint64) bool {
 }
 
 // read looks up k, whose hash is h, and appends its value to dst, for records of every form. It
-// takes no lock. If the caller holds it, the outcome is never retry. The expiry is that of a hit.
+// takes no lock. Under look, the outcome is never retry; under lock, which makes the sequence odd,
+// it always is. The expiry is that of a hit.
 //
 //go:norace
 func (b *bucket) read(
@@ -217,8 +233,8 @@ func (b *bucket) read(
 		case expired && (mode&orStale == 0 || isNegative || now >= b.Shared.KeptUntil(f.Expiry)):
 		case isNegative:
 			got = negative
-		case !expired && mode&renewing != 0 && b.Shared.Idles && b.IsDue(&f):
-			return dst, 0, due // or torn: the caller looks again
+		case !expired && mode&renewing != 0 && b.Shared.Idles && b.CanPutOff(&f):
+			return dst, 0, toPutOff // or torn: the caller looks again
 		case index.Ring(f.Slot) >= policy.Queue && mode&(withValue|touching) != 0:
 			return dst, 0, inCold // or torn: the caller looks again
 		case expired:
@@ -250,7 +266,7 @@ func (b *bucket) read(
 	if mode&touching != 0 && b.Touches {
 		index.Raise(&f.Group.Slots[f.I], f.Slot)
 	}
-	runtime.KeepAlive(&b.seq) // and with it the Cache: its memory stays mapped until here
+	runtime.KeepAlive(&b.seq) // and with it the buckets: their memory stays mapped until here
 	return out, f.Expiry, got
 }
 
@@ -292,7 +308,7 @@ func (b *bucket) entryID(id, s uint64) memo.EntryID {
 	in := index.Ring(s)
 	return memo.EntryID{
 		Bucket: id,
-		Pos:    b.Rings[in].Since(s)*store.RingCount + uint64(in),
+		Pos:    b.Rings[in].Unwrapped(s)*store.RingCount + uint64(in),
 		Writes: b.Rewrites + b.Plain,
 	}
 }
@@ -322,7 +338,7 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 		b.NoteRead(&f)
 		w.reads = false
 	}
-	if w.cond == ifSame && f.Expiry != w.until {
+	if w.cond == ifSame && f.Expiry != w.expires {
 		return true, false
 	}
 	if w.keeps {
@@ -348,17 +364,33 @@ func (b *bucket) close() {
 	b.Close()
 }
 
+// resetStep removes entries of the bucket until they make up a step, or all once *left is used up,
+// and reports whether all are gone.
+func (b *bucket) resetStep(left *int, w *write) (done bool) {
+	b.lock()
+	defer b.unlockFor(w)
+	if done = b.Closed || b.DropStep(left); done && !b.Closed {
+		b.calls.InvalidateAll()
+		b.Reset() // without OnRemove
+	}
+	return done
+}
+
+// takeRemovalsLocked hands the entries removed under the lock to the write.
 func (b *bucket) takeRemovalsLocked(w *write) {
-	if w.removals == nil {
+	switch {
+	case b.Removals == nil:
+	case w.removals == nil:
 		w.removals = b.Removals
-	} else {
+	default:
 		w.removals.List = append(w.removals.List, b.Removals.List...)
 		w.removals.Bytes += b.Removals.Bytes
 	}
 	b.Removals = nil
 }
 
-// look calls fn under the lock, without stopping readers. It unlocks even after a fault in fn.
+// look calls fn under the lock, without stopping readers: fn may call read, which would retry for
+// ever under lock. It unlocks even after a fault in fn.
 func (b *bucket) look(fn func(s *store.Store)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -371,12 +403,4 @@ func (b *bucket) change(fn func(s *store.Store)) {
 	defer b.unlock()
 	fn(&b.Store)
 	b.Removals = nil
-}
-
-// isAtLimit reports whether the bucket holds nearly its whole quota, and has to evict next.
-func (b *bucket) isAtLimit() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.Memory()
-	return m.Held+2*b.Shared.Pool.ChunkSize() > m.Quota && !b.IsWorthCompacting()
 }

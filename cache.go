@@ -15,33 +15,36 @@ import (
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 
-// Cache is a cache of byte slices whose memory is outside the Go heap. It is made by [New] or
-// [NewWithOptions], must not be copied, and is safe for concurrent use. Operations on one key take
+// Cache is a byte cache whose memory is outside the Go heap. Create it with [New] or
+// [NewWithOptions], and do not copy it. It is safe for concurrent use. Operations on one key take
 // amortized constant time, apart from copying keys and values. A Cache that becomes unreachable
 // releases its memory when it is collected; [Cache.Close] does so at once.
 type Cache struct {
 	*engine
-	space *space // the namespace; nil: the whole cache
+	space *space      // the namespace; nil: the whole cache
+	kind  record.Kind // of the records of values: Spaced in a namespace, else Value
 }
 
 // engine is a cache that all its namespaces share.
 type engine struct {
-	buckets  []bucket // their array keeps the memory mapped, and begins on a cache line
-	counters stripe.Counters
-	shared   *store.Shared
-	number   uint64         // of the cache, in this process
-	mask     uint64         // mask of the hash bits that choose a bucket
-	least    int            // the least bound
-	machine  *clock.Machine // the source of times; nil: the real one
-	options  Options        // the result of Cache.Options, except for the bound
+	// Every lookup reads these. mask is first because lookups take its address, which at offset 0
+	// needs no check for nil.
+	mask    uint64   // mask of the hash bits that choose a bucket
+	buckets []bucket // their array keeps the memory mapped, and begins on a cache line
+	shared  *store.Shared
 
-	pauses    *singleflight.Pauses // of failed refreshes; nil if there are none
-	refusals  refusals
-	loads     struct{ started, failed, dropped atomic.Uint64 } // counted in Stats
-	snapshots struct{ loaded, discarded atomic.Uint64 }        // the same
+	number  uint64         // of the cache, in this process
+	least   int            // the least bound
+	machine *clock.Machine // the source of times; nil: the real one
+	options Options        // the result of Cache.Options, except for the bound
 
-	// spaces are the namespaces. Buckets may be locked while mu is held. Reading the map takes no lock
-	// that is held meanwhile.
+	pauses   *singleflight.Pauses // of failed refreshes; nil if there are none
+	refusals refusals
+	loads    struct{ started, failed, dropped atomic.Uint64 } // counted in Stats
+	restored atomic.Uint64                                    // entries of snapshots; the same
+	counters stripe.Counters                                  // far from what lookups only read
+
+	// spaces are the namespaces. Buckets may be locked while mu is held. Reading byName needs no lock.
 	spaces struct {
 		mu     sync.Mutex
 		byName sync.Map       // string to *Cache
@@ -50,7 +53,7 @@ type engine struct {
 
 	// sizing is the state that calls of Resize share.
 	sizing struct {
-		mu         sync.Mutex // before all other locks
+		mu         sync.Mutex // before the arena's and the buckets'
 		turn       uint64     // number of calls: only the last one does the work
 		unfinished bool       // memory may be above the bound
 	}
@@ -71,6 +74,20 @@ func (c *engine) largeBucket(h uint64) *bucket {
 	return &c.arena.buckets[h>>store.BucketBits&(store.LargeBuckets-1)]
 }
 
+// inLargeLocked calls fn with the large bucket of the key, locked, if that bucket may have the key,
+// and returns the result of fn. The lock of the key's small bucket is held.
+func (c *engine) inLargeLocked(w *write, fn func(lb *bucket) bool) bool {
+	if c.shared.LargeKeysOf(w.Hash).Load() == 0 {
+		return false
+	}
+	lb := c.largeBucket(w.Hash)
+	if !w.inLarge {
+		lb.lock()
+		defer lb.unlockFor(w)
+	}
+	return fn(lb)
+}
+
 // nth returns a bucket by number: the small ones come first.
 func (c *engine) nth(i int) *bucket {
 	if i < c.shared.Buckets {
@@ -84,6 +101,12 @@ func (c *engine) each(fn func(b *bucket)) {
 	for i := range c.shared.Buckets + store.LargeBuckets {
 		fn(c.nth(i))
 	}
+}
+
+// isClosed reports whether the cache is closed.
+func (c *engine) isClosed() (closed bool) {
+	c.buckets[0].look(func(s *store.Store) { closed = s.Closed })
+	return closed
 }
 
 // inParallel calls fn with each bucket, on all processors.
@@ -154,14 +177,6 @@ func (c *Cache) start(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, c.space.generation.Load())
 }
 
-// kind returns the kind of the records of values.
-func (c *Cache) kind() record.Kind {
-	if c.space == nil {
-		return record.Value
-	}
-	return record.Spaced
-}
-
 // key returns the engine's key for k, which is k itself or built in room, and its hash. (If it set
 // them in a write, the compiler would have room on the heap.)
 func (c *Cache) key(room, k []byte) (raw []byte, h uint64) {
@@ -176,7 +191,7 @@ func (c *Cache) key(room, k []byte) (raw []byte, h uint64) {
 // because the compiler would copy the result.)
 func (c *Cache) writeOf(room, k, v []byte, why store.Reason) (w write) {
 	w.Key, w.Hash = c.key(room, k)
-	w.Value, w.Kind, w.Reason = v, c.kind(), why
+	w.Value, w.Kind, w.Reason = v, c.kind, why
 	return w
 }
 
@@ -200,18 +215,8 @@ func (s *space) counts() *stripe.Counters {
 	return s.counters.Load()
 }
 
-// looked counts a lookup in a namespace, and returns ok.
-func (c *Cache) looked(ok bool) bool {
-	hits := 0
-	if ok {
-		hits = 1
-	}
-	c.lookedFor(1, hits)
-	return ok
-}
-
-// lookedFor counts the lookups of a batch in a namespace.
-func (c *Cache) lookedFor(keys, hits int) {
+// looked counts lookups in a namespace.
+func (c *Cache) looked(keys, hits int) {
 	if c.space != nil {
 		n := c.space.counts().Here()
 		n.Hits.Add(uint64(hits))
@@ -219,10 +224,14 @@ func (c *Cache) lookedFor(keys, hits int) {
 	}
 }
 
-// removed counts a Del in a namespace.
-func (c *Cache) removed() {
-	if c.space != nil {
+// wrote counts a Set or a Del in a namespace.
+func (c *Cache) wrote(del bool) {
+	switch {
+	case c.space == nil:
+	case del:
 		c.space.counts().Here().Dels.Add(1)
+	default:
+		c.space.counts().Here().Sets.Add(1)
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 
 // SetIfAbsent stores v under k, as [Cache.SetWithTTL] does, if k is absent, and returns dst
 // unchanged. If k is present, it appends the value of k to dst and returns the extended slice and
-// false. If the entry is a lock, that is the owner's token; if it is an idempotency key, the first
-// call's result. An existing entry keeps its expiry.
+// false. For a lock, that is the owner's token; for an idempotency key, the first call's result. An
+// existing entry keeps its TTL.
 //
-// SetIfAbsent counts in [Stats] as a Set in both cases, and an entry that it finds counts as read
-// for the eviction policy. It does not allocate if dst has room for the value.
+// SetIfAbsent counts in [Stats] as a Set in both cases, and an entry that it finds counts as read.
+// If dst has room for the value, it allocates only where Set does.
 func (c *Cache) SetIfAbsent(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
@@ -39,9 +39,9 @@ func (c *Cache) setIfAbsent(
 }
 
 // SetIfChanged stores v under k, as [Cache.Set] does, unless k already has that value, and reports
-// whether it did. The entry keeps its expiry; a new one gets [Options].TTL. Setting an equal value
-// evicts nothing, and the entry keeps its age. An existing entry counts as read for the eviction
-// policy; the call counts in [Stats] as a Set.
+// whether it did. The entry keeps its TTL; a new one gets [Options].TTL. Setting an equal value
+// evicts nothing, and the entry keeps its age, unless it is compressed. An existing entry counts as
+// read; the call counts in [Stats] as a Set.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, v, store.Replaced)
@@ -51,7 +51,7 @@ func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 
 // CompareAndSwap stores new, as [Cache.Set] does, if the value of k equals old, and reports whether
 // it did. If k is absent, it stores nothing; a nil old is the same as an empty one. The entry keeps
-// its expiry and counts as read for the eviction policy; the call counts in [Stats] as a Set.
+// its TTL and counts as read; the call counts in [Stats] as a Set.
 func (c *Cache) CompareAndSwap(k, old, new []byte) (swapped bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, new, store.Replaced)
@@ -72,7 +72,7 @@ func (w *write) met(err error) (bool, error) {
 // SetWithTTL or Del determines the result; without one, nothing changes. It is valid until the
 // function returns.
 type Entry[V any] struct {
-	Value   V             // a copy, which the function may modify; the zero value if Present is false
+	Value   V             // a copy, which the function may modify; empty or zero if not Present
 	TTL     time.Duration // the remaining time to live; 0 if the entry never expires, or is absent
 	Present bool
 
@@ -85,38 +85,31 @@ type Entry[V any] struct {
 type verdict uint8
 
 const (
-	unchanged verdict = iota
-	set               // next is stored; an existing entry keeps its expiry
-	setFor            // next is stored for life
-	deleted
+	toKeep verdict = iota
+	toSet          // next is stored for life; if byOptions, an existing entry keeps its expiry
+	toDelete
 )
 
-// Set stores v. An existing entry keeps its expiry; a new one gets [Options].TTL. v may be Value,
+// Set stores v. An existing entry keeps its TTL; a new one gets [Options].TTL. v may be Value,
 // modified, and must stay valid until Update returns.
-func (e *Entry[V]) Set(v V) { e.verdict, e.next, e.life = set, v, byOptions }
+func (e *Entry[V]) Set(v V) { e.verdict, e.next, e.life = toSet, v, byOptions }
 
 // SetWithTTL stores v in an entry that expires after ttl, or never if ttl is 0, as
 // [Cache.SetWithTTL] does.
 func (e *Entry[V]) SetWithTTL(v V, ttl time.Duration) {
-	e.verdict, e.next, e.life = setFor, v, withTTL(ttl)
+	e.verdict, e.next, e.life = toSet, v, withTTL(ttl)
 }
 
 // Del removes the entry.
-func (e *Entry[V]) Del() { e.verdict = deleted }
+func (e *Entry[V]) Del() { e.verdict = toDelete }
 
-// found resets the entry to what a lookup has found.
-func (e *Entry[V]) found(v V, ttl time.Duration, ok bool) {
-	*e = Entry[V]{Value: v, TTL: ttl, Present: ok}
-}
-
-// Update applies fn to the entry of k atomically. fn sees a copy of the value, the time to live and
-// whether k is present. It calls [Entry.Set], [Entry.SetWithTTL] or [Entry.Del], or nothing to
-// leave the entry unchanged. If another call changes the value or expiry meanwhile, fn is called
-// again with the new ones. No lock is held while it runs.
+// Update applies fn to the entry of k atomically. fn calls [Entry.Set], [Entry.SetWithTTL] or
+// [Entry.Del], or none of them to leave the entry unchanged. If it calls one, and another call
+// changes the value or expiry meanwhile, fn is called again with the new ones. No lock is held
+// while it runs.
 //
-// An existing entry counts as read for the eviction policy. Limits and errors are those of
-// [Cache.SetWithTTL]: after an error, k is absent. In [Stats], Update counts as the Set or Del that
-// fn requested, if any. It hardly ever allocates.
+// An existing entry counts as read. Update has the limits and errors of [Cache.SetWithTTL]: after
+// an error, k is absent. In [Stats], Update counts as the Set or Del that fn requested, if any.
 func (c *Cache) Update(k []byte, fn func(e *Entry[[]byte])) error {
 	mustBeFunc("Update", fn != nil)
 	return c.update(k, func(e *Entry[[]byte]) error { fn(e); return nil })
@@ -133,28 +126,29 @@ func (c *Cache) update(k []byte, fn func(e *Entry[[]byte]) error) error {
 	defer theirs.Release()
 	e := byteEntries.Get().(*Entry[[]byte])
 	defer func() {
-		e.found(nil, 0, false) // keep nothing of the caller's
+		*e = Entry[[]byte]{} // keep nothing of the caller's
 		byteEntries.Put(e)
 	}()
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Replaced)
-	for mode := withValue | reading; ; mode, w.uncounted = withValue, true { // only one read
-		old, expiry, got := c.lookup(mine.Bytes[:0], w.Key, w.Hash, mode)
+	w.repeats = true
+	for mode := withValue | reading; ; mode = withValue { // only one read
+		old, expiry, got := c.find(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
 		mine.Bytes = old
 		theirs.Bytes = append(theirs.Bytes[:0], old...)
-		e.found(theirs.Bytes, c.left(expiry, got), ok)
+		*e = Entry[[]byte]{Value: theirs.Bytes, TTL: c.left(expiry, got), Present: ok}
 		if err := fn(e); err != nil {
 			return err
 		}
 		theirs.Fit(len(e.next))
-		w.cond, w.old, w.until = ifAbsent, nil, expiry
+		w.cond, w.old, w.expires = ifAbsent, nil, expiry
 		if ok {
 			w.cond, w.old = ifSame, old // the key must still be as it was found
 		}
 		if err := c.settle(&w, e); err != errUnmet {
-			if e.verdict == deleted {
-				c.removed()
+			if e.verdict != toKeep {
+				c.wrote(w.del)
 			}
 			return err
 		}
@@ -165,11 +159,12 @@ func (c *Cache) update(k []byte, fn func(e *Entry[[]byte]) error) error {
 // has changed since the function saw it.
 func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
 	w.Value, w.Reason, w.life = e.next, store.Replaced, e.life
-	w.del, w.keeps, w.unstored = e.verdict == deleted, e.verdict == set && e.Present, false
+	w.keeps = e.verdict == toSet && e.Present && e.life == byOptions
+	w.del, w.unstored = e.verdict == toDelete, false
 	switch e.verdict {
-	case unchanged:
+	case toKeep:
 		return nil
-	case deleted:
+	case toDelete:
 		w.Reason = store.Deleted
 		if _, err := c.remove(w, nil); err == errUnmet {
 			return err
@@ -180,14 +175,10 @@ func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
 }
 
 // GetAndDel removes k, appends its value to dst, and returns the extended slice and true. If k is
-// absent, it returns dst unchanged and false. Of several concurrent calls, exactly one gets the
-// value. The bytes belong to the caller. It does not allocate if dst has room for the value, locks
-// one bucket, and counts in [Stats] as a Del, not as a lookup.
+// absent, it returns dst unchanged and false. Of several concurrent calls, only one gets the
+// value. The bytes belong to the caller. If dst has room for the value, it allocates only where Del
+// does. It counts in [Stats] as a Del, not a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
-	var room [stackKey]byte
-	w := c.writeOf(room[:0], k, nil, store.Deleted)
-	w.del = true
-	c.removed()
-	found, _ := c.remove(&w, &dst)
+	found := c.del(k, store.Deleted, &dst)
 	return dst, found
 }

@@ -2,103 +2,129 @@ package ringcache
 
 import (
 	"iter"
+	"time"
 
-	"github.com/cespare/xxhash/v2"
-
+	"github.com/ringcache/ringcache/internal/scratch"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Set stores value v under key k, replacing an older value of k. The cache keeps copies: k and v
-// may be modified as soon as Set returns. After a Set that returned nil, a Get of k finds v until k
-// is set again or deleted, expires, or is evicted to make room.
+// may be modified as soon as Set returns. After a Set that returned nil, a Get of k finds v until
+// it is replaced, deleted or reset, expires, is evicted to make room, or the cache is closed.
 //
-// If the key is longer than 65,535 bytes, or the value longer than 1/16 of the cache's bound or 4
-// GB, Set returns ErrTooLarge; if the operating system provides hardly any memory, ErrNoMemory.
-// After an error, an older value of k is gone, so you may ignore the error if you can do without
-// the entry. Set hardly ever allocates on the Go heap. It locks one bucket.
+// If the key is longer than 65,535 bytes, or the value longer than 1/16 of MaxBytes or 4 GB, Set
+// returns ErrTooLarge; if the operating system provides hardly any memory, ErrNoMemory. After an
+// error, an older value of k is gone, so you may ignore the error if you can do without the entry.
+// Set does not allocate on the Go heap, except to grow internal tables and buffers or to copy
+// entries for [Options].OnRemove.
 func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
+
+// SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
+// the entry expires after ttl, or never if ttl is 0. For TTLs that are negative, below 100 ms
+// (ErrTTLTooShort) or very long, see Times to live in the package documentation.
+//
+// On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
+// expired entry keeps its memory, and is included in [Cache.Len], until a write or
+// [Cache.DeleteExpired] reclaims it.
+func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
+	return c.setFor(k, v, withTTL(ttl))
+}
 
 // Get appends the value of k to dst and returns the extended slice. On a miss it returns dst
 // unchanged, but the spare capacity of dst may have been overwritten. The bytes belong to the
 // caller. k may alias dst's spare capacity. [Cache.HasGet] distinguishes an empty value from a
 // miss.
 //
-// Get does not allocate if dst has room for the value, and normally takes no lock (see Concurrency
+// If dst has room for the value, Get normally neither allocates nor takes a lock (see Concurrency
 // in the package documentation).
 func (c *Cache) Get(dst, k []byte) []byte {
-	out, _ := c.HasGet(dst, k)
+	out, _, _ := c.find(dst, k, 0, getMode|asWritten)
 	return out
 }
 
 // HasGet is like [Cache.Get], and also reports whether k was present.
 func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
-	if c.space == nil { // without the room for a longer key, which costs time
-		h := c.shared.Mix(xxhash.Sum64(k))
-		out, _, got := c.lookup(dst, k, h, getMode)
-		return out, got == hit
-	}
-	var room [stackKey]byte
-	k, h := c.key(room[:0], k)
-	out, _, got := c.lookup(dst, k, h, getMode)
-	return out, c.looked(got == hit)
+	out, _, got := c.find(dst, k, 0, getMode|asWritten)
+	return out, got == hit
 }
 
 // Has reports whether k is present. It counts as a lookup in [Stats] and as a read of the entry,
-// does not allocate, and takes the same locks as Get.
+// normally does not allocate, and takes the same locks as Get.
 func (c *Cache) Has(k []byte) bool {
-	var room [stackKey]byte
-	k, h := c.key(room[:0], k)
-	_, _, got := c.lookup(nil, k, h, counted|reading)
-	return c.looked(got == hit)
+	_, _, got := c.find(nil, k, 0, counted|reading|asWritten)
+	return got == hit
 }
 
 // Peek is like [Cache.HasGet], but counts neither in [Stats] nor for the eviction policy, and does
 // not restart an idle time ([Options].ExpireAfterAccess). Use it in tests and debug pages, and to
 // copy a cache. It allocates and locks like Get.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
-	var room [stackKey]byte
-	k, h := c.key(room[:0], k)
-	out, _, got := c.lookup(dst, k, h, withValue)
+	out, _, got := c.find(dst, k, 0, withValue|asWritten)
 	return out, got == hit
 }
 
-// Del removes k and reports whether it was present. It does not allocate and locks one bucket.
+// Del removes k and reports whether it was present. It allocates only for [Options].OnRemove.
 // After Close it returns false, and [Options].File keeps k.
-func (c *Cache) Del(k []byte) bool {
+func (c *Cache) Del(k []byte) bool { return c.del(k, store.Deleted, nil) }
+
+// Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
+// entry never expires, and a TTL that is negative or below 100 ms removes it. Touch counts neither
+// as a read nor in [Stats]. With [Options].ExpireAfterAccess it restarts the idle time.
+//
+// To add an expiry to an entry that has none, Touch stores it again, which may evict other entries;
+// if there is no memory for that, the entry is lost and Touch returns false.
+func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	var room [stackKey]byte
-	var w write
-	w.Key, w.Hash = c.key(room[:0], k)
-	w.Kind = c.kind()
-	w.del, w.Reason = true, store.Deleted
-	c.removed()
-	found, _ := c.remove(&w, nil)
-	return found
-}
-
-// resetBucket removes the entries of one bucket.
-func (c *engine) resetBucket(b *bucket) {
-	var left int
-	b.look(func(b *store.Store) { left = b.Sizes().LiveBytes + b.Sizes().DeadBytes })
-	for done := false; !done; {
-		done = c.resetStep(b, &left)
+	w := c.writeOf(room[:0], k, nil, store.Deleted)
+	w.counted = true
+	expiry, err := c.expiryOf(withTTL(ttl))
+	if err != nil {
+		found, _ := c.remove(&w, nil)
+		return found
+	}
+	for w.Last, w.life = expiry, withTTL(ttl); ; {
+		found, done := c.renew(&w)
+		if done {
+			return found
+		}
+		switch err := c.rewrite(&w); err {
+		case nil:
+			return true
+		case errUnmet: // set or evicted meanwhile
+		default:
+			return false
+		}
 	}
 }
 
-// resetStep removes some of the entries of a bucket, and reports whether all are gone. Once it has
-// removed as many bytes as left says, it removes the rest at once, so that it ends even if other
-// goroutines, or OnRemove, keep setting entries.
-func (c *engine) resetStep(b *bucket, left *int) (done bool) {
-	var w write
-	defer c.notify(&w)
-	c.arena.mu.Lock()
-	defer c.arena.mu.Unlock()
+// renew writes the expiry of w into the record of its key, and reports whether the key is present.
+// It reports done false if the record has no room for an expiry.
+func (c *engine) renew(w *write) (found, done bool) {
+	b := c.bucket(w.Hash)
+	b.Index.Prefetch(w.Hash, 2)
 	b.lock()
-	defer b.unlockFor(&w)
-	if done = b.Closed || b.DropStep(left); done && !b.Closed {
-		b.calls.InvalidateAll()
-		b.Reset() // without OnRemove
+	defer b.unlock()
+	if found, done = b.Touch(&w.Write); !found {
+		c.inLargeLocked(w, func(lb *bucket) bool {
+			found, done = lb.Touch(&w.Write)
+			return found
+		})
 	}
-	return done
+	return found, done
+}
+
+// rewrite stores the current value of the key again, with the lifetime of w. It returns errUnmet if
+// the key is absent or its value changes meanwhile.
+func (c *Cache) rewrite(w *write) error {
+	s := scratch.Get()
+	defer s.Release()
+	v, _, got := c.find(s.Bytes[:0], w.Key, w.Hash, withValue)
+	s.Bytes = v
+	if got != hit {
+		return errUnmet
+	}
+	w.Value, w.old, w.cond, w.RewriteOnly, w.large = v, v, ifEqual, true, false
+	return c.put(c.space, w, "ringcache: touch")
 }
 
 // Len returns the number of entries, including expired and negative ones that have not been removed
@@ -116,11 +142,11 @@ func (c *Cache) Len() int {
 	return max(n-c.shared.Generations.Entries(), 0)
 }
 
-// All returns an iterator over the entries of the cache, in no particular order. Key and value are
+// All returns an iterator over the cache's own entries, in no particular order. Key and value are
 // buffers of the loop, which the body may modify: clone them to keep them beyond the iteration.
 //
-// An entry that is present for the whole loop is seen exactly once, unless it is set again with a
-// value of another kind, large or not (see Caveats in the package documentation); an entry added or
+// An entry that is present for the whole loop is seen exactly once, unless a Set makes it large or
+// small (see Caveats in the package documentation), or Resize makes it large. An entry added or
 // removed during the loop may or may not be seen. The body may call all methods of the cache. A
 // loop counts neither in [Stats] nor as reads for the eviction policy.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
@@ -131,7 +157,7 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 }
 
 // Keys is [Cache.All] without the values. Each key is valid until the next iteration, so clone it
-// to keep it. (slices.Collect would return the same buffer several times.)
+// to keep it. (slices.Collect would return keys that later ones overwrite.)
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)
@@ -146,24 +172,24 @@ func (c *Cache) loop(
 	ours func(key []byte) bool, mode lookupMode, fn func(key, value []byte) bool,
 ) {
 	var value []byte
-	start := len(c.start(nil))
-	c.walk(func(raw []byte) bool {
-		if ours != nil && !ours(raw[start:]) {
+	c.walk(func(raw, key []byte) bool {
+		if ours != nil && !ours(key) {
 			return true
 		}
 		var got outcome
-		h := c.shared.HashOf(raw, c.kind())
-		if value, _, got = c.lookup(value[:0], raw, h, mode); got != hit {
+		h := c.shared.HashOf(raw, c.kind)
+		if value, _, got = c.find(value[:0], raw, h, mode); got != hit {
 			return true // removed since its step began
 		}
-		return fn(raw[start:], value)
+		return fn(key, value)
 	})
 }
 
-// walk calls fn with every key of the engine that is one of the cache's, with no lock held, until
-// fn returns false or the namespace is reset.
-func (c *Cache) walk(fn func(raw []byte) bool) {
+// walk calls fn with every key of the cache, in the engine's form and in the users', with no lock
+// held, until fn returns false or the namespace is reset.
+func (c *Cache) walk(fn func(raw, key []byte) bool) {
 	var s store.Keys
+	start := len(c.start(nil))
 	if c.space != nil {
 		s.Of = c.space.generation.Load()
 	}
@@ -173,7 +199,8 @@ func (c *Cache) walk(fn func(raw []byte) bool) {
 			b.look(func(b *store.Store) { at = s.Next(b, at) })
 			from := 0
 			for _, end := range s.Ends {
-				if c.space != nil && c.space.generation.Load() != s.Of || !fn(s.Bytes[from:end:end]) {
+				raw := s.Bytes[from:end:end]
+				if c.space != nil && c.space.generation.Load() != s.Of || !fn(raw, raw[start:]) {
 					return
 				}
 				from = end

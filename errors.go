@@ -4,21 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/ringcache/ringcache/internal/chunk"
-	"github.com/ringcache/ringcache/internal/ringfile"
+	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
 // Errors that the methods of [Cache] and [Typed] return, wrapped with details such as the size and
 // the limit that it exceeds. Test for them with [errors.Is]. The methods that store are Set,
-// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and their forms with a TTL. If they
-// return an error, they have stored nothing, and removed an older value of the key unless the
-// error's comment says otherwise.
+// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and their forms with a TTL. An entry
+// with an error is not stored, and an older value of its key is removed unless the error's comment
+// says otherwise.
 var (
-	// ErrTooLarge is returned by the methods that store if the key is longer than 65,535 bytes
-	// (65,527 in a namespace), or the value longer than 1/16 of the cache's bound or 4 GB.
+	// ErrTooLarge is returned by the methods that store, in place of storing a key longer than 65,535
+	// bytes (65,527 in a namespace), or a value longer than 1/16 of MaxBytes or 4 GB.
 	ErrTooLarge = errors.New("entry too large")
 
 	// ErrClosed is returned after Close by the methods that store, by DropNamespace and Resize, and by
@@ -27,8 +28,8 @@ var (
 
 	// ErrNoMemory is returned by the methods that store if the operating system provides no memory at
 	// all, or less than twice the size of the entry, and by NewWithOptions if the disk is too full for
-	// [Options].File. A later Set tries again. If only a part of the memory is refused, the cache
-	// works at that size: see [Stats].EffectiveMaxBytes.
+	// [Options].File. A later Set tries again. If the system provides only part of the memory, the
+	// cache works with that: see [Stats].EffectiveMaxBytes.
 	ErrNoMemory = chunk.ErrNoMemory
 
 	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL,
@@ -39,16 +40,17 @@ var (
 	// GetOrLoadBatch does not treat it as an error.
 	ErrAbsent = errors.New("key is absent")
 
-	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch if a load calls them for its own
-	// key, or for a key whose load waits for it: neither would ever end. A cycle is detected only
-	// if loads pass on their context.
+	// ErrLoadCycle is returned by GetOrLoad and GetOrLoadBatch if a load that calls them would wait
+	// for itself, directly or through others. A cycle is detected only if loads pass on their
+	// context.
 	ErrLoadCycle = errors.New("loads wait for each other in a cycle")
 
 	// ErrNamespace is returned in a namespace by methods of the whole cache: Resize, Close,
 	// DropNamespace, and those that save or read a snapshot.
 	ErrNamespace = errors.New("the cache is a namespace")
 
-	// ErrDropped is returned by the methods that store, after DropNamespace of the namespace.
+	// ErrDropped is returned by the methods that store, after DropNamespace has dropped their
+	// namespace.
 	ErrDropped = errors.New("the namespace was dropped")
 
 	// ErrInvalidOptions is returned by NewWithOptions, Load and Resize for a setting that is out of
@@ -56,7 +58,7 @@ var (
 	ErrInvalidOptions = errors.New("invalid options")
 
 	// ErrEncode is returned by the methods of a Typed view that store if the codec cannot encode the
-	// value. An older value of the key is removed, except by SetIfAbsent, CompareAndSwap and Update.
+	// value. Set and SetBatch remove an older value of the key; the atomic writes change nothing.
 	ErrEncode = errors.New("value cannot be encoded")
 
 	// ErrDecode is returned by the methods of a Typed view if the codec cannot decode a value. It
@@ -64,14 +66,14 @@ var (
 	// remove it and load the key; the others leave it.
 	ErrDecode = errors.New("value cannot be decoded")
 
-	// ErrInUse is returned by NewWithOptions if another cache, in any process, has [Options].File
-	// open.
-	ErrInUse = ringfile.ErrInUse
+	// ErrInUse is returned by NewWithOptions if another cache, in any process, uses [Options].File or
+	// one of its companion files.
+	ErrInUse = osfile.ErrLocked
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
 	// not a snapshot, or is damaged: the error states the defect and its offset. NewWithOptions
-	// returns it if [Options].File, or its ".dict" or ".names" file, was not written by this
-	// package, or on a machine with a different byte order. The file is left unchanged.
+	// returns it if [Options].File, or its ".dict" or ".names" file, holds anything else, or was
+	// written on a machine with a different byte order. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by Load,
@@ -97,8 +99,8 @@ var (
 	errCold = errors.New("value is in the cold part")
 )
 
-// LoadPanic is the value with which a caller of [Cache.GetOrLoad] or [Cache.GetOrLoadBatch] panics
-// when a load that it waits for panics. All waiting callers share it.
+// LoadPanic is the value with which [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] panic if a load
+// that they wait for panics. All callers share it.
 type LoadPanic struct {
 	Value any    // the value of the panic
 	Stack []byte // the stack of the load, as returned by [debug.Stack]
@@ -115,8 +117,9 @@ func (p *LoadPanic) Unwrap() error {
 	return err
 }
 
-// BatchError is the error of [Cache.GetOrLoadBatch]. It has the error of each key that failed, for
-// [errors.Is]; the results of the other keys are valid.
+// BatchError is the error of GetOrLoadBatch. It holds the error of each key that failed, for
+// [errors.Is]; the results of the other keys are valid. (SetBatch and [Typed.GetBatch] return only
+// the first error.)
 type BatchError struct {
 	Failed []KeyError // at least one, in the order of the keys
 }
@@ -155,6 +158,12 @@ func batchErrorOf(failed []KeyError) error {
 	return &BatchError{failed}
 }
 
+// invalid returns the error of a setting that is out of its range.
+func invalid(format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	return fmt.Errorf("ringcache: check options: %s: %w", what, ErrInvalidOptions)
+}
+
 // refusals counts the refused writes by their error.
 type refusals struct{ tooLarge, noMemory, ttlTooShort atomic.Uint64 }
 
@@ -179,3 +188,13 @@ func mustBeFunc(method string, ok bool) {
 
 // longestQuote is the number of characters of a key that an error quotes at most.
 const longestQuote = 64
+
+// cycleError returns the error of a load that would wait for itself through the loads of the given
+// keys.
+func cycleError(circle [][]byte) error {
+	var names strings.Builder
+	for _, k := range circle {
+		fmt.Fprintf(&names, "%.*q -> ", longestQuote, k)
+	}
+	return fmt.Errorf("%s%.*q: %w", &names, longestQuote, circle[0], ErrLoadCycle)
+}

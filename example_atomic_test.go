@@ -25,8 +25,8 @@ func concurrently(n int, fn func(worker int)) {
 }
 
 // A rate limiter with fixed windows: the first request of a client creates the counter, with the
-// window as its TTL; later ones increment it and leave its expiry alone. When the window is over,
-// the counter is gone, and the next request begins another.
+// window as its TTL; later ones increment it, up to the limit, and leave its expiry alone. When the
+// window is over, the counter is gone, and the next request begins another.
 func ExampleEntry_fixedWindow() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -169,7 +169,7 @@ func ExampleEntry_lease() {
 }
 
 // A counter that outlives its window: each failed login extends the time for which the count is
-// kept, by a minute for each failure so far.
+// kept, to a minute for each failure so far.
 func ExampleEntry_extend() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

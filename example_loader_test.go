@@ -15,7 +15,7 @@ func ExampleCache_GetOrLoad() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
-	// Made once: a literal in the call would be allocated on each call.
+	// Made once: a closure in the call would be allocated on each call.
 	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		fmt.Printf("looking for %s\n", k)
 		return []byte("Saturn"), time.Minute, nil

@@ -58,7 +58,7 @@ func ExampleLoad() {
 		}
 		defer cache.Close()
 		if report.Err != nil && !errors.Is(report.Err, fs.ErrNotExist) {
-			log.Print(report.Err) // the undamaged blocks were loaded
+			log.Print(report.Err) // what is usable was loaded
 		}
 		fmt.Println("entries:", report.Entries)
 

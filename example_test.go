@@ -284,7 +284,7 @@ func ExampleCache_Resize() {
 	// Output:
 	// <nil> true
 	// <nil>
-	// ringcache: resize cache: MaxBytes is 256 bytes, must be at least 262144 (256 MB are 256 << 20): invalid options
+	// ringcache: resize cache: MaxBytes is 256 bytes, must be from 33554432 to 4398046511104 for the size it was made with: invalid options
 	// true
 }
 

@@ -168,8 +168,7 @@ func (temperaturesCodec) Decode(data []byte) (Temperatures, error) {
 	}, nil
 }
 
-// If its codec does not allocate, a view does not either: neither Set nor Get of this one
-// allocates on the Go heap.
+// This codec does not allocate, so neither Set nor Get of its view allocates on the Go heap.
 func ExampleCodec() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

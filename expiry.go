@@ -3,105 +3,23 @@ package ringcache
 import (
 	"context"
 	"time"
-
-	"github.com/ringcache/ringcache/internal/scratch"
-	"github.com/ringcache/ringcache/internal/store"
 )
-
-// SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
-// the entry expires after ttl, or never if ttl is 0. For TTLs that are negative, below 100 ms
-// (ErrTTLTooShort) or very long, see Times to live in the package documentation.
-//
-// On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
-// expired entry keeps its memory, and is included in [Cache.Len], until a Set or
-// [Cache.DeleteExpired] reclaims it.
-func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
-	return c.setFor(k, v, withTTL(ttl))
-}
-
-// Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
-// entry never expires, and a TTL that is negative or below 100 ms removes it. Touch counts neither
-// as a read nor in [Stats]. With [Options].ExpireAfterAccess it restarts the idle time.
-//
-// An entry that was set without an expiry is stored again, to make room for one, which may evict
-// other entries; if there is no memory for that, the entry is lost and Touch returns false.
-func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
-	var room [stackKey]byte
-	w := c.writeOf(room[:0], k, nil, store.Deleted)
-	w.uncounted = true
-	expiry, err := c.expiryOf(withTTL(ttl))
-	if err != nil {
-		found, _ := c.remove(&w, nil)
-		return found
-	}
-	for w.Last, w.life = expiry, withTTL(ttl); ; {
-		found, done := c.renew(&w)
-		if done {
-			return found
-		}
-		switch err := c.rewrite(&w); err {
-		case nil:
-			return true
-		case errUnmet: // set or evicted meanwhile
-		default:
-			return false
-		}
-	}
-}
-
-// renew writes the expiry of w into the record of its key, and reports whether the key is present.
-// It reports done false if the record has no room for an expiry.
-func (c *engine) renew(w *write) (found, done bool) {
-	b := c.bucket(w.Hash)
-	b.Index.Prefetch(w.Hash, 2)
-	b.lock()
-	defer b.unlock()
-	if found, done = b.Touch(&w.Write); !found {
-		c.inLargeLocked(w, func(lb *bucket) bool {
-			found, done = lb.Touch(&w.Write)
-			return found
-		})
-	}
-	return found, done
-}
-
-// rewrite stores the current value of the key again, with the lifetime of w. It returns errUnmet if
-// the key is absent or its value changes meanwhile.
-func (c *Cache) rewrite(w *write) error {
-	s := scratch.Get()
-	defer s.Release()
-	v, _, got := c.lookup(s.Bytes[:0], w.Key, w.Hash, withValue)
-	s.Bytes = v
-	if got != hit {
-		return errUnmet
-	}
-	w.Value, w.old, w.cond, w.RewriteOnly = v, v, ifEqual, true
-	return c.put(c.space, w, "ringcache: touch")
-}
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an
 // entry that never expires, 0 and false on a miss. With [Options].ExpireAfterAccess, reads can
-// extend that time. TTL counts neither in [Stats] nor as a read, does not allocate, and locks like
-// Get.
+// extend that time. TTL counts neither in [Stats] nor as a read, does not allocate, and locks at
+// most like Get.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
-	var room [stackKey]byte
-	k, h := c.key(room[:0], k)
-	_, expiry, got := c.lookup(nil, k, h, 0)
-	if got != hit || expiry == 0 {
-		return 0, got == hit
-	}
-	left := c.shared.Until(expiry)
-	return left, left > 0 // it may have expired since
+	_, expiry, got := c.find(nil, k, 0, asWritten)
+	return c.left(expiry, got), got == hit
 }
 
 // GetWithTTL combines [Cache.HasGet] and [Cache.TTL] in one lookup: it appends the value of k to
 // dst, and returns the extended slice, the remaining time to live, and whether k was present. The
 // time is positive for an entry that expires, and otherwise 0. It allocates and locks like Get.
 func (c *Cache) GetWithTTL(dst, k []byte) ([]byte, time.Duration, bool) {
-	var room [stackKey]byte
-	k, h := c.key(room[:0], k)
-	out, expiry, got := c.lookup(dst, k, h, getMode)
-	return out, c.left(expiry, got), c.looked(got == hit)
+	out, expiry, got := c.find(dst, k, 0, getMode|asWritten)
+	return out, c.left(expiry, got), got == hit
 }
 
 // left returns the time until the expiry of an entry that was found, 0 for never. It is not 0 for
@@ -113,11 +31,11 @@ func (c *engine) left(expiry uint32, got outcome) time.Duration {
 	return max(c.shared.Until(expiry), 1)
 }
 
-// DeleteExpired removes all expired entries, including negative ones ([Cache.GetOrLoad]) but not
-// stale values kept by [Options].StaleIfError, and returns their number. Call it for an exact
-// count, or regularly so that [Options].OnRemove is called on time. You need not call it to free
-// memory: Sets reclaim that as they need it. It examines the buckets that may have expired entries,
-// up to 1,024 records at a time under a lock, and does not allocate.
+// DeleteExpired removes all expired entries, including negative ones ([Cache.GetOrLoad]), once
+// [Options].StaleIfError has passed too, and returns their number. Call it for an exact count, or
+// regularly so that [Options].OnRemove is called on time. You need not call it to free memory,
+// which Sets reclaim themselves. It examines the buckets that may have expired entries, up to 1,024
+// records at a time under a lock, and allocates only for OnRemove.
 func (c *Cache) DeleteExpired() (n int) {
 	c.each(func(b *bucket) {
 		for first, done := true, false; !done; first = false {
@@ -164,7 +82,8 @@ func (c *engine) next(ctx context.Context, h uint64, expiry uint32, got outcome)
 	}
 	next := hit
 	if now := c.shared.Now(); ctx.Err() == nil {
-		if ok, again := c.pauses.Of(h).Try(now); ok {
+		// The delay after a success is for entries that are due.
+		if ok, again := c.pauses.Of(h).Try(now); ok || got == stale && !again {
 			next = needsRefresh
 			if got == stale && !again {
 				if ok, _ := c.pauses.All.Try(now); ok {

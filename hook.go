@@ -39,8 +39,8 @@ func hookParts(cache any) testhook.Parts {
 	c := cache.(*Cache)
 	p := testhook.Parts{
 		Shared: c.shared, Counters: &c.counters, Mask: &c.mask, Arena: &c.arena.mu,
-		Unfinished: &c.sizing.unfinished,
-		Key:        func(k []byte) ([]byte, uint64) { return c.key(nil, k) },
+		Unfinished: &c.sizing.unfinished, CloseNames: c.spaces.file.Close,
+		Key: func(k []byte) ([]byte, uint64) { return c.key(nil, k) },
 		Bucket: func(i int) testhook.Bucket {
 			b := c.nth(i)
 			return testhook.Bucket{Store: &b.Store, Mu: &b.mu, Seq: &b.seq}
@@ -62,30 +62,10 @@ func hookParts(cache any) testhook.Parts {
 	return p
 }
 
-//go:linkname hookWalker github.com/ringcache/ringcache/internal/testhook.WalkerOf
-func hookWalker(cache any, out *snapshot.Worker, between func()) testhook.Walker {
-	c := cache.(*Cache)
-	s := c.newSaving(context.Background())
-	w := &walker{saving: s, Worker: out, between: between}
-	return testhook.Walker{
-		Copy: func(bucket, quarter int) (done bool, later int, err error) {
-			done, err = w.copyRecords(c.nth(bucket), bucket, quarter)
-			return done, len(w.later), err
-		},
-		CopyLong: func(bucket int, k []byte) (whole bool) {
-			f, whole := w.copyValue(c.nth(bucket), &laterKey{key: k}, store.StepBytes)
-			return whole && f.Ring != nil
-		},
-		End: s.end,
-	}
-}
-
 //go:linkname hookSaver github.com/ringcache/ringcache/internal/testhook.Saver
 func hookSaver(ctx context.Context, c any, between func()) (s *snapshot.Saver, end func()) {
 	all := c.(*Cache).newSaving(ctx)
-	all.Walker = func(w *snapshot.Worker) snapshot.Step {
-		return (&walker{saving: all, Worker: w, between: between}).step
-	}
+	all.between = between
 	return &all.Saver, all.end
 }
 

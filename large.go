@@ -8,7 +8,7 @@ import (
 )
 
 // Records that would fill a noticeable part of their bucket are stored in a separate arena, which
-// consists of a few large buckets. A small bucket holds 1/512 of a cache, or 64 KB of a small one,
+// consists of a few large buckets. A small bucket holds 1/512 of a cache, or 128 KB of a small one,
 // so a value of 1/16 of the cache would not even fit, and in a bucket of a few records, eviction
 // would be a matter of luck.
 //
@@ -19,73 +19,9 @@ import (
 // A key is in one place at a time (I8): a Set holds the small bucket's lock over both places, and
 // so does a Get when shared.LargeKeys tells it to look in the large one too.
 
-// setLarge stores a large record. It makes other buckets release memory only once the condition of
-// the write holds, and spares the bucket of the key: no write evicts the entry that it is about.
-func (c *engine) setLarge(b *bucket, w *write) error {
-	c.arena.mu.Lock()
-	defer c.arena.mu.Unlock()
-	need, err := c.setInLarge(b, w, false)
-	if need == 0 {
-		return err
-	}
-	c.shared.AddHeld(need) // the small buckets' quotas leave it out meanwhile
-	defer c.shared.AddHeld(-need)
-	c.reclaim(c.largeBucket(w.Hash), need, w)
-	_, err = c.setInLarge(b, w, true)
-	return err
-}
-
-// setInLarge stores a large record whose small bucket is b. If it returns a need, it has stored
-// nothing: other buckets have to release memory first, until the pool has so many bytes. freed
-// tells that they have.
-func (c *engine) setInLarge(b *bucket, w *write, freed bool) (need int, err error) {
-	lb := c.largeBucket(w.Hash)
-	b.lock()
-	defer b.unlockFor(w)
-	lb.lock()
-	lb.MoveHomes() // as in setSmall
-	lb.unlockFor(w)
-	if err := c.beginLocked(b, w); err != nil {
-		return 0, err
-	}
-	if len(w.Value) > c.shared.MaxValue() {
-		return 0, errResized
-	}
-	lb.lock()
-	defer lb.unlockFor(w)
-	// Check again: a search of lb for forgotten entries, which may have ended meanwhile, does not see
-	// this one.
-	if lb.IsForgotten(&w.Write) {
-		return 0, errForgotten
-	}
-	if !freed && !w.RewriteOnly {
-		c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
-	}
-	lb.Expect(w.Bytes)
-	defer lb.Expect(0)
-	if need = lb.Demand(w.Bytes); !freed && c.shared.Pool.Spare() < need {
-		return need, nil
-	}
-	b.invalidateLocked(w)
-	b.Delete(&w.Write, nil)
-	for freed && c.shared.Pool.Spare() < need && b.Give(need, store.KeepQuota) > 0 {
-		if b.Removals != nil { // reclaim has spared b
-			b.takeRemovalsLocked(w)
-		}
-	}
-	if err := lb.Set(&w.Write); err != nil {
-		if err = c.retryLocked(lb, b, w, err); err != nil {
-			return 0, err
-		}
-	}
-	c.shared.Pool.Stored(w.Bytes, 0)
-	lb.Arrived(w.Bytes)
-	return 0, nil
-}
-
 // reclaim makes other buckets release the bytes that large bucket lb will need and the pool lacks:
-// small buckets release the memory above their new quotas, and in a cache of very few chunks the
-// other large ones as much as necessary. The small bucket of the key, which may have it, does not.
+// first the memory above their quotas, then, in a cache of very few chunks, as much as necessary.
+// The small bucket of the key, which may have it, does not.
 func (c *engine) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
 	for range s.Buckets {
@@ -97,11 +33,16 @@ func (c *engine) reclaim(lb *bucket, need int, w *write) {
 		}
 		a.hand = (a.hand + 1) % s.Buckets
 	}
-	for i := range a.buckets {
-		other := &a.buckets[i]
-		if missing := need - s.Pool.Spare(); missing > 0 && other != lb {
-			c.drain(other, missing, 0, w)
+	release := func(b *bucket, keep int) {
+		if missing := need - s.Pool.Spare(); missing > 0 && b != lb && b != c.bucket(w.Hash) {
+			c.drain(b, missing, keep, w)
 		}
+	}
+	for i := range a.buckets {
+		release(&a.buckets[i], store.KeepQuota)
+	}
+	for i := s.Buckets + store.LargeBuckets - 1; i >= 0; i-- {
+		release(c.nth(i), 0)
 	}
 }
 
@@ -114,21 +55,6 @@ func (c *engine) pause(w *write) {
 	c.arena.mu.Unlock()
 	defer c.arena.mu.Lock()
 	c.notify(w)
-}
-
-// takeFromLargeLocked makes the large buckets release chunks for a small record, whose bucket is
-// locked. None of them has its key.
-func (c *engine) takeFromLargeLocked(w *write) {
-	for i := range c.arena.buckets {
-		lb := &c.arena.buckets[i]
-		lb.lock()
-		for lb.Give(c.shared.Missing(w.Bytes), 0) > 0 {
-			if lb.Removals != nil {
-				lb.takeRemovalsLocked(w)
-			}
-		}
-		lb.unlockFor(w)
-	}
 }
 
 // drainMost bounds the bytes that a small bucket gives up at once for a record of less.
@@ -147,17 +73,17 @@ func (c *engine) drain(b *bucket, n, keep int, w *write) {
 // balance makes the large buckets release memory if small bucket b, which has stored news bytes,
 // has filled its own with live entries: what they hold for dead bytes, or above their quota.
 func (c *engine) balance(b *bucket, news int, w *write) {
-	a := &c.arena
-	if c.shared.Arrivals.Held.Load() == 0 || !b.isAtLimit() {
-		return
+	a, full := &c.arena, false
+	if c.shared.Arrivals.Held.Load() > 0 {
+		b.look(func(s *store.Store) { full = s.IsAtLimit() })
 	}
-	if !a.mu.TryLock() {
-		return // the next call will do it
+	if !full || !a.mu.TryLock() {
+		return // in the latter case the next call will do it
 	}
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % c.shared.Buckets
 	lb := &a.buckets[a.hand%store.LargeBuckets]
-	c.drain(lb, balanceRatio*news, store.KeepLive, w)
+	c.drain(lb, balanceRatio*news, store.KeepQuota, w)
 }
 
 // balanceRatio: of the memory that large buckets hold for dead bytes, full small buckets get so
@@ -202,9 +128,7 @@ func (c *engine) retryLocked(b, own *bucket, w *write, err error) error {
 		}
 		more = c.takeLackLocked(b, w)
 		if lack := b.Lack(w.Bytes); lack > 0 && b.Large {
-			if own.Removals != nil {
-				own.takeRemovalsLocked(w) // or it would release no more than one step
-			}
+			own.takeRemovalsLocked(w) // or it would release no more than one step
 			own.Give(lack<<c.shared.Shift, 0)
 		}
 		if b.Set(&w.Write) == nil {
@@ -238,7 +162,7 @@ func (c *engine) takeLackLocked(b *bucket, w *write) (more bool) {
 
 // takeFromLocked makes the bucket at a place in the rotation release chunks of the memory that it
 // holds above keep, until the pool has the given number of spare bytes. It skips a bucket that is
-// locked, and reports false then.
+// locked, and reports false then; but a small bucket waits for a large one.
 func (c *engine) takeFromLocked(
 	b *bucket, at uint32, bytes, keep int, w *write,
 ) (ok bool) {
@@ -247,10 +171,14 @@ func (c *engine) takeFromLocked(
 	if other == b {
 		return true
 	}
-	if !other.tryLock() {
+	if lb := other; lb.Large && !b.Large { // in the order of locks
+		lb.lock()
+		defer lb.unlockFor(w)
+	} else if !other.tryLock() {
 		return false
+	} else {
+		defer other.unlockFor(w)
 	}
-	defer other.unlockFor(w)
 	other.Give(bytes-s.Pool.Spare(), keep)
 	return true
 }
@@ -285,7 +213,7 @@ func (c *engine) levelLocked(b *bucket, w *write, n int) {
 	s.Pool.Stored(n, 0)
 	size := s.Pool.ChunkSize()
 	for range levelTries {
-		if m := b.Memory(); s.Pool.Spare() >= size || m.Held+size > m.Quota {
+		if m := b.Sizes(); s.Pool.Spare() >= size || m.Held+size > m.Quota {
 			return
 		}
 		c.takeFromLocked(b, s.Hand.Add(1), size, store.KeepQuota, w)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/generation"
@@ -28,23 +27,16 @@ import (
 // that a batch has to load. Each call is in its own bucket's list. No caller waits before its own
 // groups have started, so two batches cannot wait for each other.
 
-// LoadFunc loads the value of a key that is not in the cache, for GetOrLoad. ttl bounds how long
-// the result stays in the cache: 0 means [Options].TTL, and if it is negative or below 100 ms, the
-// callers get the result and nothing is stored. If err is [ErrAbsent], the key has no value, which
-// the cache remembers for ttl. With any other error, value and ttl are ignored.
+// LoadFunc loads the value of a key for GetOrLoad. ttl limits how long the result stays in the
+// cache: 0 means [Options].TTL, and if it is negative or below 100 ms, the callers get the result
+// and nothing is stored. If err is [ErrAbsent], the key has no value, which the cache remembers for
+// ttl. With any other error, value and ttl are ignored.
 //
-// ctx carries the values of the call that started the load, but not its deadline. It ends when no
-// caller waits any more, or, for a refresh, after [Options].RefreshTimeout. Pass it on if
-// you call GetOrLoad ([ErrLoadCycle]). The function may keep key, which is a copy, and must not
-// modify value after it has returned.
+// ctx has the values of the context that the load was started with, but not its deadline. It ends
+// when the last caller stops waiting or, for a refresh, at the latest after
+// [Options].RefreshTimeout. Pass it on if you call GetOrLoad ([ErrLoadCycle]). The function may
+// keep key, which is a copy, and must not modify value after it has returned.
 type LoadFunc[K, V any] func(ctx context.Context, key K) (value V, ttl time.Duration, err error)
-
-// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. It returns
-// one result for each key, in the same order, with the meaning that a [LoadFunc] gives it; an error
-// applies to every key. The context is that of a [LoadFunc], but ends when no caller waits for any
-// of the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
-// the results after it has returned.
-type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
 
 // loader is a LoadFunc or a BatchLoadFunc.
 type loader[K, V any] interface {
@@ -54,10 +46,6 @@ type loader[K, V any] interface {
 func (fn LoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], error) {
 	v, ttl, err := fn(ctx, keys[0])
 	return []Loaded[V]{{v, ttl, err}}, nil
-}
-
-func (fn BatchLoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], error) {
-	return fn(ctx, keys)
 }
 
 // byteLoader is the function of a Cache.
@@ -71,8 +59,8 @@ type byteLoader = loader[[]byte, []byte]
 //
 // A load's error goes to all waiting callers, unless [Options].StaleIfError keeps a stale value for
 // them. If it is [ErrAbsent], later calls return ErrAbsent without a load until the TTL of that
-// result ends. If the load panics, or OnRemove does for an entry that the result evicts, every
-// waiting caller panics with a [*LoadPanic]. A load that waits for itself, directly or through
+// result ends. If the load panics, or OnRemove does for an entry that the result removes, every
+// waiting caller panics with a [*LoadPanic]. A load that would wait for itself, directly or through
 // others, gets [ErrLoadCycle].
 //
 // If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped, or the stale value. The
@@ -80,9 +68,9 @@ type byteLoader = loader[[]byte, []byte]
 // and its result is not stored, unless it is a refresh ([Options].RefreshTimeout). If ctx has
 // already ended, the call may hit, but loads nothing.
 //
-// With [Options].RefreshAhead, a hit on an entry that is due starts a load and does not wait for
-// it. Hits take the same locks as Get, and do not allocate if dst has room and load is an existing
-// function value.
+// With [Options].RefreshAhead, a hit on an entry that is due starts a load, unless one is running
+// or ended lately, and does not wait. Other hits take the same locks as Get, and do not allocate if
+// dst has room, without k in it, and load is an existing function value.
 func (c *Cache) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
@@ -105,8 +93,7 @@ func (c *Cache) GetOrLoad(
 // getAhead is the first half of GetOrLoad, the lookup. h is the hash of k. A hit completes the
 // call; needsRefresh is a hit that must start a load.
 func (c *Cache) getAhead(ctx context.Context, dst, k []byte, h uint64) (out []byte, got outcome) {
-	out, expiry, got := c.lookup(dst, k, h, getMode|orStale)
-	c.looked(got == hit)
+	out, expiry, got := c.find(dst, k, h, getMode|orStale)
 	return out, c.next(ctx, h, expiry, got)
 }
 
@@ -117,7 +104,7 @@ func (c *Cache) loadMissing(
 ) ([]byte, error) {
 	switch got {
 	case needsRefresh:
-		c.addRefresh(ctx, nil, k, h).start(c.engine, load)
+		c.addRefresh(ctx, nil, bytes.Clone(k), h).start(c.engine, load)
 		return dst, nil
 	case negative:
 		c.counters.Here().Negative.Add(1)
@@ -165,26 +152,30 @@ type loadGroup struct {
 // loading is the context key of the *singleflight.Group to which the function belongs.
 type loading struct{}
 
-// newGroup returns a group of loads for a caller.
-func (c *Cache) newGroup(caller context.Context, refresh bool) *loadGroup {
-	within := time.Duration(0)
+// newGroup returns a group of loads for a caller. It calls no user code: within is the caller's
+// value of loading.
+func (c *Cache) newGroup(
+	caller context.Context, within *singleflight.Group, refresh bool,
+) *loadGroup {
+	timeout := time.Duration(0)
 	if refresh {
-		within = c.options.RefreshTimeout
+		timeout = c.options.RefreshTimeout
 	}
-	g := &loadGroup{caller: caller, refresh: refresh, kind: c.kind(), byKey: map[string]*loadCall{}}
-	g.within, _ = caller.Value(loading{}).(*singleflight.Group)
-	ctx, group := singleflight.NewGroup(context.WithoutCancel(caller), within)
+	g := &loadGroup{
+		caller: caller, within: within, refresh: refresh, kind: c.kind, byKey: map[string]*loadCall{},
+	}
+	ctx, group := singleflight.NewGroup(context.WithoutCancel(caller), timeout)
 	g.group, g.ctx = group, context.WithValue(ctx, loading{}, group)
 	return g
 }
 
-// addLocked lists a load of a key in its bucket. A group loads a key only once, even if a write has
-// come since it was listed.
+// addLocked lists a load of a key in its bucket, and keeps k. A group loads a key only once, even
+// if a write has come since it was listed.
 func (c *engine) addLocked(b *bucket, g *loadGroup, k []byte, h uint64) *loadCall {
 	if f := g.byKey[string(k)]; f != nil {
 		return f
 	}
-	f := b.calls.Add(bytes.Clone(k), h, g.group)
+	f := b.calls.Add(k, h, g.group)
 	f.Refresh = g.refresh
 	g.calls = append(g.calls, f)
 	g.byKey[string(f.Key)] = f
@@ -212,15 +203,22 @@ func (c *Cache) load(ctx context.Context, all []wanted, fn byteLoader) {
 		soft, cancel = context.WithTimeout(ctx, c.options.SoftTimeout)
 	}
 	defer cancel()
+	var gone []wanted // their stale values are gone meanwhile
 	for i := range all {
-		if w := &all[i]; w.call != nil {
-			c.await(w, soft)
+		if w := &all[i]; w.call != nil && !c.await(w, soft) {
+			gone = append(gone, wanted{at: i, key: w.key, hash: w.hash, got: miss})
 		}
 	}
 	for i := range all {
 		if w := &all[i]; w.call != nil {
 			c.takeResult(w)
 		}
+	}
+	if gone != nil {
+		c.load(ctx, gone, fn)
+	}
+	for _, w := range gone {
+		all[w.at].got, all[w.at].value, all[w.at].err = w.got, w.value, w.err
 	}
 }
 
@@ -241,7 +239,8 @@ func (c *Cache) joinAll(ctx context.Context, all []wanted, fn byteLoader) {
 			g = &gone
 		}
 		if *g == nil {
-			*g = c.newGroup(ctx, w.got == stale)
+			within, _ := ctx.Value(loading{}).(*singleflight.Group)
+			*g = c.newGroup(ctx, within, w.got == stale)
 		}
 		c.join(*g, w)
 	}
@@ -256,8 +255,9 @@ func (c *engine) join(g *loadGroup, w *wanted) {
 	for {
 		cold := c.joinUnlessCold(g, w)
 		if cold {
+			// It moves nothing to main: OnRemove might panic, and this caller has joined other loads.
 			if w.value, _, w.got = c.lookupCold(nil, w.key, w.hash, c.counters.Here(),
-				withValue|touching); w.got == hit {
+				withValue); w.got == hit {
 				return
 			}
 			continue
@@ -277,7 +277,7 @@ func (c *engine) join(g *loadGroup, w *wanted) {
 	}
 }
 
-// joinUnlessCold is join that reports true for an entry that Cache.lookupCold has to read.
+// joinUnlessCold is join that reports true for an entry that lookupCold has to read.
 func (c *engine) joinUnlessCold(g *loadGroup, w *wanted) (cold bool) {
 	var ended error
 	if !g.refresh { // await takes the usable value
@@ -319,44 +319,35 @@ func (c *engine) waitLocked(b *bucket, g *loadGroup, w *wanted) *loadCall {
 	return f
 }
 
-// await waits for a load that the caller has joined. If soft ends, which the caller's context ends
-// too, it takes the value that is there, or waits on until the caller's context ends.
-func (c *engine) await(w *wanted, soft context.Context) {
+// await waits for a load that the caller has joined, until the caller's context ends. It waits for
+// a refresh until soft ends, which the caller's context ends too, and takes the value that is there
+// then. It reports false if that value is gone: the refresh may hang, so the caller must not wait
+// for it any longer.
+func (c *engine) await(w *wanted, soft context.Context) (done bool) {
 	f, g := w.call, w.group
 	defer g.within.Awaited(f.Group, g.usersKey(f))
+	if !g.refresh {
+		soft = g.caller
+	}
 	select {
 	case <-f.Done:
-		return
+		return true
 	case <-soft.Done():
 	}
-	ok := false
+	if c.leave(f) {
+		return true // both may have ended while the caller waited for another load
+	}
+	w.call = nil
 	if g.refresh {
 		if soft.Err() == context.DeadlineExceeded {
 			c.holdOff(f.Hash)
 		}
-		w.value, ok = c.usable(w.key, w.hash)
-	}
-	if !ok {
-		select {
-		case <-f.Done:
-			return
-		case <-g.caller.Done():
-			w.err = g.caller.Err()
+		if w.value, done = c.usable(w.key, w.hash); done {
+			return true
 		}
 	}
-	if !c.leave(f) {
-		w.call = nil
-	}
-}
-
-// cycleError returns the error of a load that would wait for itself through the loads of the given
-// keys.
-func cycleError(circle [][]byte) error {
-	var names strings.Builder
-	for _, k := range circle {
-		fmt.Fprintf(&names, "%.*q -> ", longestQuote, k)
-	}
-	return fmt.Errorf("%s%.*q: %w", &names, longestQuote, circle[0], ErrLoadCycle)
+	w.err = g.caller.Err()
+	return w.err != nil
 }
 
 // usersKey returns the key of a call of the group's namespace as its caller wrote it.
@@ -378,6 +369,7 @@ func (c *engine) leave(f *loadCall) (ended bool) {
 // addRefresh lists a refresh for which the caller does not wait, unless a load is in progress. It
 // lists it in g, which it creates if it is nil, and returns g.
 func (c *Cache) addRefresh(ctx context.Context, g *loadGroup, k []byte, h uint64) *loadGroup {
+	within, _ := ctx.Value(loading{}).(*singleflight.Group) // user code: not under the lock
 	b := c.bucket(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -385,7 +377,7 @@ func (c *Cache) addRefresh(ctx context.Context, g *loadGroup, k []byte, h uint64
 		return g
 	}
 	if g == nil {
-		g = c.newGroup(ctx, true)
+		g = c.newGroup(ctx, within, true)
 	}
 	c.addLocked(b, g, k, h)
 	return g
@@ -440,7 +432,7 @@ func (g *loadGroup) call(fn byteLoader, keys [][]byte) []loaded {
 // write has invalidated it.
 func (c *engine) storeResult(f *loadCall, kind record.Kind) {
 	l := &f.Result
-	w := write{cond: ifListed, call: f, uncounted: true}
+	w := write{cond: ifListed, call: f, counted: true}
 	w.Key, w.Value, w.Hash, w.Reason = f.Key, l.Value, f.Hash, store.Replaced
 	w.Kind = kind
 	if errors.Is(l.Err, ErrAbsent) {
@@ -449,8 +441,8 @@ func (c *engine) storeResult(f *loadCall, kind record.Kind) {
 	} else if l.Err != nil {
 		return
 	}
-	if l.TTL != 0 {
-		w.life = withTTL(c.shared.Jittered(l.TTL))
+	if l.TTL = c.shared.Jittered(l.TTL); l.TTL != 0 {
+		w.life = withTTL(l.TTL)
 	}
 	if err := c.put(nil, &w, "load"); err != nil {
 		c.loads.dropped.Add(1)
@@ -464,7 +456,7 @@ func (c *engine) endLoad(f *loadCall, late bool) {
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if failed {
+	if failed && (f.Listed || f.Waiters > 0 || !f.Refresh) { // else a write has canceled it
 		c.loads.failed.Add(1)
 	}
 	if f.Refresh && (late || failed && f.Listed) {

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/memo"
 	"github.com/ringcache/ringcache/internal/record"
@@ -17,18 +19,49 @@ import (
 // Sets.
 const readTries = 4
 
-// lookup appends the value of k, whose hash is h, to dst. The expiry is that of a hit; 0 means
+// find appends the value of k to dst. With asWritten, k is the key that the caller wrote, and h is
+// ignored; otherwise k is the engine's key, and h its hash. The expiry is that of a hit; 0 means
 // never. This is the common case of bucket.read, with the same steps.
-func (c *engine) lookup(
-	dst, k []byte, h uint64, mode lookupMode,
-) (out []byte, expiry uint32, got outcome) {
-	b := c.bucket(h)
+//
+// It is one function because a call copies nine words of parameters. It must not be recursive: the
+// compiler would have every dst on the heap.
+func (c *Cache) find(dst, k []byte, h uint64, mode lookupMode) ([]byte, uint32, outcome) {
+	if c.space != nil {
+		if mode |= inSpace; mode&asWritten != 0 {
+			var room [stackKey]byte
+			k, h = c.key(room[:0], k)
+			mode &^= asWritten
+		}
+	}
+	e := c.engine
+	b, h := e.locate(k, h, mode)
 	seq := b.seq.Load() &^ 1 // an odd one is never found again
-	var now uint32           // 0: not read yet
-	rec, slot, s, candidate := b.Candidate(h, &now)
+	g := b.Index.Group(b.Index.Geometry(h).Home(h))
+	g.Prefetch()
+	// Before the first load: reading the clock takes long, and waits for all loads under way.
+	var now uint32 // 0: not read yet
+	if b.Mortal.Load() {
+		now = b.Shared.Now()
+	}
+	rec, slot, s, candidate := b.Candidate(g, h)
+	if candidate == store.Miss {
+		if e.shared.LargeKeysOf(h).Load() != 0 || !b.isUnchanged(seq) {
+			return c.findAny(dst, k, h, mode)
+		}
+		if mode&counted != 0 {
+			if e.counters.Here().Misses.Add(1); slot != nil {
+				b.NoteGhostMiss(slot)
+			}
+		}
+		runtime.KeepAlive(&e.mask) // and with it the engine: its memory stays mapped until here
+		if mode&inSpace != 0 {
+			c.space.count(mode, miss)
+		}
+		return dst, 0, miss
+	}
 	if candidate == store.Hit && !torn.Overlaps(dst, k) {
 		if mode&counted != 0 {
-			c.counters.Here().Hits.Add(1) // while the record is fetched, though it may be no hit
+			e.counters.Here().Hits.Add(1) // while the record is fetched, though it may be no hit
 		}
 		if mode&touching != 0 && b.Touches {
 			index.Raise(slot, s)
@@ -36,27 +69,43 @@ func (c *engine) lookup(
 		}
 		value, expiry, known := store.ValueIn(b.Form, rec, k)
 		if known && (expiry == 0 || b.Shared.FreshAt(expiry, now)) {
-			if out = dst; mode&withValue != 0 {
+			out := dst
+			if mode&withValue != 0 {
 				out = torn.Append(dst, value)
 			}
 			if b.isUnchanged(seq) {
-				runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
+				runtime.KeepAlive(&e.mask)
+				if mode&inSpace != 0 {
+					c.space.count(mode, hit)
+				}
 				return out, expiry, hit
 			}
 		}
 		mode |= precounted
 	}
-	if candidate == store.Miss && c.shared.LargeKeysOf(h).Load() == 0 && b.isUnchanged(seq) {
-		if mode&counted != 0 {
-			if c.counters.Here().Misses.Add(1); slot != nil {
-				b.NoteGhostMiss(slot)
-			}
-		}
-		runtime.KeepAlive(&c.mask)
-		return dst, 0, miss
-	}
-	return c.lookupAny(dst, k, h, mode)
+	return c.findAny(dst, k, h, mode)
 }
+
+// findAny is find by way of lookupAny.
+func (c *Cache) findAny(dst, k []byte, h uint64, mode lookupMode) ([]byte, uint32, outcome) {
+	out, expiry, got := c.lookupAny(dst, k, h, mode)
+	if c.space != nil {
+		c.space.count(mode&^precounted, got)
+	}
+	return out, expiry, got
+}
+
+// locate returns the small bucket of k, and its hash: h, or with asWritten that of a key of the
+// whole cache. (Without this call, which is not inlined, find takes 20 instructions more.)
+func (c *engine) locate(k []byte, h uint64, mode lookupMode) (*bucket, uint64) {
+	if mode&asWritten != 0 {
+		h = c.shared.Mix(xxhash.Sum64(k))
+	}
+	return c.bucket(h), h
+}
+
+// count counts a completed lookup in the namespace.
+func (s *space) count(mode lookupMode, got outcome) { countLookup(s.counts().Here(), mode, got) }
 
 // identity is an entry that was found without reading its value.
 type identity struct {
@@ -71,24 +120,26 @@ type identity struct {
 func (c *engine) identify(k []byte, h uint64) identity {
 	b := c.bucket(h)
 	seq := b.seq.Load() &^ 1
+	g := b.Index.Group(b.Index.Geometry(h).Home(h))
+	g.Prefetch()
 	var now uint32
-	rec, slot, s, candidate := b.Candidate(h, &now)
+	if b.Mortal.Load() {
+		now = b.Shared.Now() // before the first load, as in find
+	}
+	rec, slot, s, candidate := b.Candidate(g, h)
 	if candidate != store.Hit {
 		return identity{}
 	}
 	_, expiry, known := store.ValueIn(b.Form, rec, k)
 	known = known && b.Shared.FreshAt(expiry, now)
-	id := identity{b.entryID(c.bucketID(h), s), expiry, slot, s}
+	// No other bucket of the process has this number.
+	id := identity{b.entryID(c.number<<store.BucketBits|h&c.mask, s), expiry, slot, s}
 	if !known || !b.isUnchanged(seq) {
 		return identity{}
 	}
 	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 	return id
 }
-
-// bucketID returns the number of the small bucket for hash h, which no other bucket of the process
-// has.
-func (c *engine) bucketID(h uint64) uint64 { return c.number<<store.BucketBits | h&c.mask }
 
 // noteHit has the effects of a Get on an entry that identify has found.
 func (c *engine) noteHit(h uint64, id identity) {
@@ -99,39 +150,33 @@ func (c *engine) noteHit(h uint64, id identity) {
 	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 }
 
-// lookupAny is lookup for records of every form. It takes the lock if writers keep interfering, or
+// lookupAny is find for records of every form. It takes the lock if writers keep interfering, or
 // if k may be in a large bucket.
 func (c *engine) lookupAny(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
-	b, n := c.bucket(h), c.counters.Here()
-	if !torn.Overlaps(dst, k) {
-		for range readTries {
-			out, expiry, got = b.read(dst, k, h, n, mode)
-			if got == due {
-				n.Locked.Add(1)
-				c.putOff(k, h)
-				mode &^= renewing
-			}
-			if got == due || got == retry {
-				continue
-			}
-			if got == elsewhere || got == inCold {
-				break
-			}
-			return out, expiry, got
-		}
+	b, n, free := c.bucket(h), c.counters.Here(), readTries
+	if torn.Overlaps(dst, k) {
+		free = 0
 	}
-	n.Locked.Add(1)
-	for {
-		b.look(func(*store.Store) { out, expiry, got = c.lookupUnder(b, dst, k, h, n, mode) })
+	for ; ; free-- {
+		if free > 0 {
+			out, expiry, got = b.read(dst, k, h, n, mode)
+		} else {
+			b.look(func(*store.Store) { out, expiry, got = c.lookupUnder(b, dst, k, h, n, mode) })
+		}
+		if free <= 0 || got == toPutOff || got == inCold {
+			n.Locked.Add(1)
+		}
 		if got == inCold {
 			out, expiry, got = c.lookupCold(dst, k, h, n, mode)
 		}
 		switch got {
-		case due:
+		case toPutOff:
 			c.putOff(k, h)
 			mode &^= renewing
+		case elsewhere:
+			free = 0
 		case retry:
 		default:
 			return out, expiry, got
@@ -141,20 +186,14 @@ func (c *engine) lookupAny(
 
 // putOff extends the expiry of k's entry after a read.
 func (c *engine) putOff(k []byte, h uint64) {
-	b := c.bucket(h)
+	w, b := write{Write: store.Write{Hash: h}}, c.bucket(h)
 	b.lock()
 	defer b.unlock()
-	if b.PutOff(k, h) || c.shared.LargeKeysOf(h).Load() == 0 {
-		return
-	}
-	lb := c.largeBucket(h)
-	lb.lock()
-	defer lb.unlock()
-	lb.PutOff(k, h)
+	_ = b.PutOff(k, h) || c.inLargeLocked(&w, func(lb *bucket) bool { return lb.PutOff(k, h) })
 }
 
-// lookupUnder is lookup under the lock of the key's small bucket b: nothing is written there, and
-// the key stays in its place.
+// lookupUnder is lookupAny under the lock of the key's small bucket b: nothing is written there,
+// and the key stays in its place.
 func (c *engine) lookupUnder(
 	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -174,7 +213,7 @@ func (c *engine) lookupUnder(
 	return lb.read(dst, k, h, n, mode)
 }
 
-// lookupCold is lookup of a key that is in the cold part. It returns retry if it no longer is.
+// lookupCold is lookupAny of a key that is in the cold part. It returns retry if it no longer is.
 //
 // The record is copied under the lock, and its value unpacked without one: no user code runs under
 // a lock. If the entry was read there before, it goes back to main.
@@ -186,10 +225,10 @@ func (c *engine) lookupCold(
 	defer value.Release()
 	b := c.bucket(h)
 	var f store.Found
-	there := false
+	var expired, there bool // of one reading of the clock: unpacking takes time
 	b.look(func(s *store.Store) {
 		touch, orStale := mode&touching != 0, mode&orStale != 0
-		stored.Bytes, there = s.ReadCold(&f, stored.Bytes[:0], k, h, touch, orStale)
+		stored.Bytes, expired, there = s.ReadCold(&f, stored.Bytes[:0], k, h, touch, orStale)
 	})
 	if !there {
 		return dst, 0, retry
@@ -208,7 +247,7 @@ func (c *engine) lookupCold(
 		countLookup(n, mode, miss)
 		return dst, 0, miss
 	}
-	if got = hit; c.shared.Expired(f.Expiry) {
+	if got = hit; expired {
 		got = stale
 	}
 	countLookup(n, mode, got)
@@ -228,7 +267,7 @@ func (c *engine) lookupCold(
 // write that needs the value.
 func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64, must bool) {
 	var w write
-	w.Key, w.Value, w.Hash, w.RewriteOnly, w.uncounted = k, v, h, true, true
+	w.Key, w.Value, w.Hash, w.RewriteOnly, w.counted = k, v, h, true, true
 	defer c.notify(&w)
 	b.lock()
 	defer b.unlockFor(&w)

@@ -20,9 +20,9 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// New returns a cache with a bound of maxBytes bytes, at least 256 KB, on its off-heap memory,
-// records and index together. It uses almost no memory until entries are set. New panics if the
-// bound is out of range.
+// New returns a cache that is limited to maxBytes bytes of off-heap memory, records and index
+// together. It uses almost no memory until entries are set. New panics if maxBytes is below 256 KB
+// or above 4 TB.
 func New(maxBytes int) *Cache {
 	// Not by NewWithOptions: a program that does not call it is not linked with files and compression.
 	o := Options{MaxBytes: maxBytes}
@@ -33,7 +33,7 @@ func New(maxBytes int) *Cache {
 }
 
 // NewWithOptions returns a cache with the settings of o. For a setting that is out of range, the
-// error is [ErrInvalidOptions] and names the setting and its bound. With [Options].File, the error
+// error is [ErrInvalidOptions] and names the setting and its limit. With [Options].File, the error
 // may also be [ErrInUse], [ErrCorrupt], [ErrVersion], [ErrNoMemory] if the disk is full,
 // [os.ErrPermission] for a file of another user, [errors.ErrUnsupported], or an error of the file
 // system.
@@ -137,12 +137,12 @@ func (c *Cache) Options() Options {
 	return o
 }
 
-// Close returns all memory to the operating system. It waits for writes that are in progress; later
-// lookups miss, and Sets return [ErrClosed]. Address space stays reserved until the Cache is
-// collected. A second Close does nothing. With [Options].File, Close waits until everything is on
-// the disk, and returns an error if that fails; otherwise the error is nil. The file no longer
-// changes after that: stop all writers before Close, or values that they replace or delete
-// afterwards come back when the file is opened again.
+// Close returns all memory to the operating system. Writes in progress are completed, or fail as
+// later ones do: Sets return [ErrClosed]. Later lookups miss. Address space stays reserved until
+// the Cache is collected. A second Close returns nil. With [Options].File, Close waits until
+// everything is on the disk, and returns an error if that fails; otherwise the error is nil. After
+// that, the file no longer changes: stop all writers before Close, or values that they replace or
+// delete later come back when the file is opened again.
 func (c *Cache) Close() error {
 	if c.space != nil {
 		return fmt.Errorf("ringcache: close cache: %w", ErrNamespace)
@@ -160,8 +160,8 @@ func (c *Cache) Close() error {
 	err = errors.Join(err, c.spaces.file.Close())
 	if f := c.shared.File; f != nil {
 		// What has no name or no dictionary there is dropped by the next process.
-		isSound := !errors.Is(err, sidefile.ErrStale)
-		if err = errors.Join(err, f.Close(c.mark(), isSound)); err != nil {
+		clean := !errors.Is(err, sidefile.ErrStale)
+		if err = errors.Join(err, f.Close(c.mark(), clean)); err != nil {
 			return fmt.Errorf("ringcache: %w", err)
 		}
 	}
@@ -169,15 +169,12 @@ func (c *Cache) Close() error {
 }
 
 // mark returns the current age of the clock, or slightly more.
-func (c *engine) mark() ringfile.Mark {
-	return ringfile.Mark{At: c.moment(), Age: c.shared.Age()}
+func (c *engine) mark() clock.Mark {
+	return clock.Mark{At: c.moment(), Age: c.shared.Age()}
 }
 
 // moment returns the present moment.
-func (c *engine) moment() clock.Moment { return machine(c.machine).Moment() }
-
-// machine returns m, or the real source of times. (New must not refer to that: 44 KB of a program.)
-func machine(m *clock.Machine) *clock.Machine { return cmp.Or(m, &clock.System) }
+func (c *engine) moment() clock.Moment { return c.machine.OrSystem().Moment() }
 
 // How a cache starts on a file that another process has left (Options.File): the rings are as they
 // were, and each bucket rebuilds its index over them (internal/store/recover.go).
@@ -191,71 +188,92 @@ func openInFile(g geometry) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file: %w", err)
 	}
-	store, h, err := ringfile.Open(path, machine(g.machine).Moment().ID, func() ringfile.Header {
-		return ringfile.Header{
-			ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.config.Buckets),
-			PosBits: uint32(g.config.PosBits), MaxBytes: int64(g.MaxBytes),
-			Seed: g.config.Seed, Program: g.Version,
-		}
+	file, h, err := ringfile.Open(path, g.machine.OrSystem().Moment().ID, ringfile.Header{
+		ChunkSize: uint32(g.chunkSize), Buckets: uint32(g.config.Buckets),
+		PosBits: uint32(g.config.PosBits), MaxBytes: int64(g.MaxBytes),
+		Seed: g.config.Seed, Program: g.Version,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: %w", asOurs(err))
 	}
-	c, err := g.openStore(store, h)
+	c, err := g.openRings(file, h)
 	if err != nil {
 		return nil, fmt.Errorf("ringcache: open ring file %s: %w", path, asOurs(err))
 	}
 	return c, nil
 }
 
-// openStore returns a cache of geometry g whose rings are in an open file. An error of check leaves
-// the file unchanged.
-func (g geometry) openStore(store *ringfile.Store, h ringfile.Header) (*Cache, error) {
-	err := g.check(store, &h)
+// openRings returns a cache of geometry g whose rings are in an open file. An error of check or
+// openBeside leaves the file unchanged. What the next process finds after a kill or a power loss
+// that follows a step:
+//
+//	step                             synced  after a kill            after a power loss
+//	check, openBeside                -       the files as they were  the same
+//	Clear, if the rings are new      no      rings to be discarded   the same
+//	Use: head, in use by this boot   yes     all (*), or new rings   empty
+//	recover: kills unusable records  no      the others (*)          empty
+//	TakeOver: clears dictionaries    no      the others (*)          empty
+//	SetMark                          no      the others              empty
+//
+// (*) After a reboot, those with an expiry are dropped: their age is unknown without the mark.
+func (g geometry) openRings(file *ringfile.File, h ringfile.Header) (*Cache, error) {
+	err := g.check(file, &h)
 	if err == nil {
-		err = g.openBeside()
+		err = g.openBeside(file)
 	}
+	if err == nil && file.IsNew {
+		err = errors.Join(g.names.Clear(), g.cold.File.Clear())
+	}
+	if err == nil {
+		err = file.Use(&h)
+	}
+	names, dicts := g.names, g.cold.File
 	if err != nil {
-		store.Release()
+		err = errors.Join(err, names.Close(), dicts.Close())
+		file.Release()
 		return nil, err
-	}
-	if err = store.Use(&h); err == nil && store.IsNew {
-		err = g.names.Clear()
-	}
-	if err != nil {
-		store.Release()
-		return nil, errors.Join(err, g.names.Close(), g.cold.File.Close())
 	}
 	wanted := g.MaxBytes
 	g.MaxBytes = max(wanted, int(h.MaxBytes))
-	g.config.File, g.config.Seed = store, h.Seed
-	timed := g.resumeClock(store.Last)
-	g.mem.Rings = store.Memory()
+	g.config.File, g.config.Seed = file, h.Seed
+	timed := g.resumeClock(file.Last)
+	g.mem.Rings = file.Memory()
 	g.compress()
-	c := newCache(g)
-	runtime.AddCleanup(&c.buckets[0].seq, (*ringfile.Store).Release, store) // as newCache does
-	if !store.IsNew {
+	c, opened := newCache(g), false
+	defer c.closeUnless(&opened)
+	runtime.AddCleanup(&c.buckets[0].seq, func(s *ringfile.File) { // as newCache does
+		_ = errors.Join(names.Close(), dicts.Close()) // before another cache can lock the rings
+		s.Release()
+	}, file)
+	if !file.IsNew {
 		c.recover(timed)
 	}
-	if s := c.shared.Compression; s != nil {
-		// Otherwise the next process could not decompress the values that this one compresses.
-		if err := s.TakeOver(); err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
+	// Otherwise the next process could not decompress the values that this one compresses.
+	if err := c.shared.Compression.TakeOver(); err != nil {
+		return nil, err
 	}
-	if store.Discarded {
+	if file.Discarded {
 		c.shared.Recovered.Files.Store(1)
 	}
-	// Last: a crash in between would bring back entries with an expiry.
-	store.Rings.SetMark(c.mark())
+	// Only after recovery has killed the entries of unknown age: with a new mark, the next process
+	// would trust their deadlines.
+	file.Rings.SetMark(c.mark())
 	// The file may have held more than the bound that it was made with.
 	c.sizing.unfinished = c.shared.Pool.Used() > wanted
 	c.resize(wanted)
+	opened = true
 	return c, nil
 }
 
+// closeUnless closes the cache after an error or a panic in OnRemove.
+func (c *Cache) closeUnless(done *bool) {
+	if !*done {
+		_ = c.Close()
+	}
+}
+
 // check gives the geometry what an open file says, or returns an error.
-func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
+func (g *geometry) check(f *ringfile.File, h *ringfile.Header) error {
 	path, err := f.Path()
 	if err != nil {
 		return err
@@ -275,7 +293,7 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 		uint(h.PosBits) != g.config.PosBits || int64(int(h.MaxBytes)) != h.MaxBytes {
 		return errGeometry
 	}
-	least, most := boundsOf(g.config.Buckets, g.chunkSize)
+	least, most := boundsOf(g.config.Buckets, g.chunkSize, g.least)
 	if int(h.MaxBytes) < least {
 		return errGeometry
 	}
@@ -290,39 +308,27 @@ func (g *geometry) check(f *ringfile.Store, h *ringfile.Header) error {
 const (
 	dictSuffix, nameSuffix = ".dict", ".names"
 	longestName            = 255 - len(nameSuffix)
+	nameMagic              = "ringname" // the first 8 bytes of the latter
 )
 
-// ownFiles returns the paths of the files that the cache uses.
-func (c *engine) ownFiles() []string {
-	path := c.options.File
-	if path == "" {
-		return nil
-	}
-	return []string{path, path + dictSuffix, path + nameSuffix}
-}
-
-// openBeside opens the files beside that of the rings.
-func (g *geometry) openBeside() (err error) {
+// openBeside opens the companion files of the ring file. After an error, some may be open.
+func (g *geometry) openBeside(f *ringfile.File) (err error) {
 	if g.Compressor != nil {
-		g.cold.File, err = cold.OpenFile(g.File + dictSuffix)
+		g.cold.File, err = sidefile.Open(g.File+dictSuffix, cold.Magic, f.InPlace)
 	}
 	if err == nil {
-		g.names, err = sidefile.Open(g.File+nameSuffix, "ringname")
-	}
-	if err != nil {
-		err = errors.Join(err, g.cold.File.Close())
+		g.names, err = sidefile.Open(g.File+nameSuffix, nameMagic, f.InPlace)
 	}
 	return err
 }
 
 // resumeClock makes the clock of a cache continue from that of the file. It reports false if the
 // time that has passed since is unknown: the clock then starts anew.
-func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
+func (g *geometry) resumeClock(last clock.Mark) (ok bool) {
 	start := time.Now()
-	now := machine(g.machine).Moment()
-	age, ok := now.Resume(last.Age, last.At)
+	age, ok := g.machine.OrSystem().Moment().Resume(last.Age, last.At)
 	g.config.Born = start.Add(-age)
-	if uptime := machine(g.machine).Uptime; uptime != nil {
+	if uptime := g.machine.OrSystem().Uptime; uptime != nil {
 		start := uptime()
 		g.config.Elapsed = func() time.Duration { return age + uptime() - start }
 	}
@@ -330,17 +336,17 @@ func (g *geometry) resumeClock(last ringfile.Mark) (ok bool) {
 }
 
 // errGeometry says that no cache of this library has the geometry in the header of a file.
-var errGeometry = fmt.Errorf("%w: invalid number of buckets, position bits or bytes", ErrCorrupt)
+var errGeometry = fmt.Errorf("invalid number of buckets, position bits or bytes: %w", ErrCorrupt)
 
 // asOurs returns err, wrapped with the matching error of this package.
 func asOurs(err error) error {
 	switch {
-	case errors.Is(err, ringfile.ErrSpace):
-		return fmt.Errorf("%w: %w", ErrNoMemory, err)
-	case errors.Is(err, ringfile.ErrForeign), errors.Is(err, sidefile.ErrForeign):
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	case errors.Is(err, ringfile.ErrVersion), errors.Is(err, sidefile.ErrVersion):
-		return fmt.Errorf("%w: %w", ErrVersion, err)
+	case ringfile.IsNoSpace(err):
+		return fmt.Errorf("%w: %w", err, ErrNoMemory)
+	case errors.Is(err, osfile.ErrForeign):
+		return fmt.Errorf("%w: %w", err, ErrCorrupt)
+	case errors.Is(err, osfile.ErrVersion):
+		return fmt.Errorf("%w: %w", err, ErrVersion)
 	}
 	return err
 }
@@ -357,8 +363,11 @@ func (c *engine) recover(timed bool) {
 		unused = append(unused, left...)
 	})
 	c.shared.Pool.Adopt(held, unused, free)
+	c.shared.Generations.InUse.Store(!c.spaces.file.IsMissing())
+	for name, g := range c.spaces.file.Words() { // first: the entries of others are dropped
+		c.addSpace(name, g)
+	}
 	c.inParallel(func(b *bucket) { b.change(func(s *store.Store) { s.EnterRecords(timed) }) })
-	c.adoptNamespaces(c.spaces.file.Words())
 	c.inParallel(func(b *bucket) { b.change((*store.Store).Settle) })
 }
 
@@ -385,19 +394,13 @@ func compressInBackground(cache weak.Pointer[engine], s *cold.Compression) {
 // goroutine calls it.
 func (c *engine) compressBucket(i int32, w *store.Waiting) {
 	b := &c.buckets[i]
-	for b.withWaiting(w, (*store.Store).TakeWaiting) {
-		b.PackWaiting(w)
-		if !b.withWaiting(w, (*store.Store).PutAway) {
-			break
+	for more := true; more; {
+		b.change(func(s *store.Store) { more = s.TakeWaiting(w) })
+		if more {
+			b.PackWaiting(w)
+			b.change(func(s *store.Store) { more = s.PutAway(w) })
 		}
 	}
 	c.shared.Compression.Renew()
 	runtime.KeepAlive(&c.mask) // and with it the engine: no other cache has its files until here
-}
-
-// withWaiting calls fn under the lock.
-func (b *bucket) withWaiting(w *store.Waiting, fn func(*store.Store, *store.Waiting) bool) bool {
-	b.lock()
-	defer b.unlock()
-	return fn(&b.Store, w)
 }

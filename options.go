@@ -3,7 +3,6 @@ package ringcache
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"math/bits"
 	"time"
 
@@ -30,56 +29,57 @@ const (
 const defaultRefreshTimeout = 30 * time.Second
 
 // Options are the settings of a cache. The zero value of each field except MaxBytes selects its
-// default. A duration except SoftTimeout must be 0 or at least one tick of the clock, 100 ms.
+// default. Durations other than SoftTimeout must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
-	// MaxBytes bounds all off-heap memory of the cache, records and index together. It is required,
+	// MaxBytes limits all off-heap memory of the cache, records and index together. It is required,
 	// from 256 KB to 4 TB. Below 64 MB, a cache has fewer buckets, so fewer goroutines can write at
-	// the same time. With File, the index may come on top: see Files in the package documentation.
+	// the same time. With File, the index may be extra: see Files in the package documentation.
 	MaxBytes int
 
 	// Policy chooses the entries that a full cache evicts.
 	Policy Policy
 
-	// TTL is the time to live of entries that are stored without one. The default, 0, means that they
-	// do not expire. See Times to live in the package documentation.
+	// TTL is the time to live of entries stored without one. The default, 0, means that they never
+	// expire. See Times to live in the package documentation.
 	TTL time.Duration
 
 	// TTLJitter is the largest random fraction subtracted from each TTL, below 1, so that entries
-	// that were stored together expire at different times. It applies to TTL and to the TTL
-	// returned by a load ([LoadFunc]); TTLs of SetWithTTL and Touch are exact.
+	// stored together expire at different times. It applies to TTL and to the TTL returned by a load
+	// ([LoadFunc]); TTLs of SetWithTTL and Touch are exact.
 	TTLJitter float64
 
-	// ExpireAfterAccess is the idle time of all entries: one that is neither read nor written for
-	// that long expires. A write restarts the idle time, and so does a read in its second half, so
-	// an entry may expire as early as half the idle time after its last read. Reads are Get and its
-	// variants, Has, GetBatch, GetOrLoad, and writes that inspect the old value, but not Peek, TTL,
-	// loops and snapshots.
+	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
+	// expires. A write restarts the idle time, and so does a read in its second half, so an entry may
+	// expire as early as half the idle time after its last read. Reads are Get and its variants, Has,
+	// GetBatch, GetOrLoad, and writes that inspect the old value, but not Peek, TTL, loops and
+	// snapshots.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File
-	// keep both deadlines; a shorter idle time applies as soon as they are opened. Each record is 8
-	// bytes longer. The idle time must be more than twice RefreshAhead.
+	// keep both deadlines; a shorter idle time applies once they are loaded, but not to entries that
+	// a File has without one, until they are written. Records are up to 12 bytes longer.
 	ExpireAfterAccess time.Duration
 
-	// RefreshAhead is how long before its expiry an entry is due for a refresh: a hit of
-	// [Cache.GetOrLoad] or GetOrLoadBatch on it then starts a load in the background, for which no
-	// caller waits (stale-while-revalidate: an entry is fresh for TTL minus RefreshAhead, and stale
-	// for RefreshAhead). It must be less than TTL and less than half of ExpireAfterAccess, if these
-	// are set. If the entry expires before the load ends, and is not kept, the next caller starts
-	// another. Recover in the load to log a panic.
+	// RefreshAhead is how long before its expiry an entry is due for a refresh: a hit by
+	// [Cache.GetOrLoad] or GetOrLoadBatch then starts a load in the background, unless one runs or
+	// has just ended, and returns at once. (In the terms of stale-while-revalidate, the entry is
+	// fresh for TTL minus RefreshAhead, then stale for RefreshAhead.) It must be less than TTL x (1 -
+	// TTLJitter), and less than half of ExpireAfterAccess, if these are set. If the entry expires
+	// before the load ends, and StaleIfError does not keep it, the next caller starts another load.
+	// To log a panic, recover in the load.
 	RefreshAhead time.Duration
 
-	// RefreshTimeout is the deadline of refreshes: the loads of entries that RefreshAhead makes due or
-	// StaleIfError keeps, which are not canceled with a caller's context. The default is 30 seconds.
-	// Other loads have no deadline, but their context ends with that of the last waiting caller.
+	// RefreshTimeout is the deadline of refreshes: loads of entries that are due (RefreshAhead) or
+	// stale (StaleIfError), which are not canceled with a caller's context. The default is 30 seconds.
+	// Other loads have no deadline; their context ends when the last caller stops waiting.
 	RefreshTimeout time.Duration
 
 	// StaleIfError is how long after its expiry an entry is kept as a stale value. [Cache.GetOrLoad]
 	// and [Cache.GetOrLoadBatch] return it when the load fails, the caller's context ends, or
-	// SoftTimeout has passed. After that they return it at once, and one call tries the load again in
-	// the background after a pause of 0.2 seconds, which doubles up to 10 seconds, until a load
-	// succeeds. It is not returned if the caller waits for a load that panics or finds no value. All
-	// other methods treat the entry as absent.
+	// SoftTimeout passes. After a failed or slow load, until one succeeds, they return it at once,
+	// and one call retries the load in the background after pauses that grow from 0.2 to 10 seconds.
+	// A caller waiting for a load that panics or finds no value does not get it. All other lookups
+	// and writes treat the entry as absent.
 	//
 	// The entry keeps its memory until that time has passed, unless a full cache evicts it. It is not
 	// saved in snapshots, and not found again in [Options].File.
@@ -89,34 +89,34 @@ type Options struct {
 	// default, 0, means RefreshTimeout; if it is negative, calls do not wait.
 	SoftTimeout time.Duration
 
-	// OnRemove, if not nil, is called once for each entry that is removed for any reason: evicted,
-	// expired, deleted, replaced or reset, but not for entries that remain when the cache is
-	// closed, or that cannot be decompressed. It may keep key and value, which are copies.
+	// OnRemove, if not nil, is called once for each removed entry: evicted, expired, deleted, replaced
+	// or reset. It is not called for negative entries ([ErrAbsent]), or those that are lost when File
+	// is opened, remain at Close or cannot be decompressed. It may keep key and value: copies.
 	//
-	// OnRemove runs in the goroutine whose call removed the entry, before that call returns and while
-	// no lock is held. It may call any method of the same cache, and the key may have been set again
-	// by then. A call that removes many entries calls it in steps of 256 entries or 64 KB, or of the
-	// length of the value that it sets. A panic reaches the caller and leaves the cache consistent,
-	// but OnRemove is not called for the rest of the step, and a value for which entries were evicted
-	// might not be stored.
+	// OnRemove runs in the goroutine whose call or load removed the entry, before that returns, with
+	// no lock held. It may call any method of the cache, but setting each evicted entry again never
+	// ends. The key may have been set again by then. A call that removes many entries works in steps
+	// of 256 entries or 64 KB (or the length of the value that it sets), and calls OnRemove after
+	// each. A panic reaches the caller and leaves the cache consistent, but OnRemove is not called
+	// for the rest of the step, and a value for which entries were evicted might not be stored.
 	OnRemove func(Removal)
 
-	// HugePages determines when the operating system is asked for large pages, which speed up reads
-	// and overwrites spread over hundreds of megabytes. It has an effect only on Linux with
+	// HugePages determines when the cache asks the operating system for large pages, which speed up
+	// reads and overwrites spread over hundreds of megabytes. It has an effect only on Linux with
 	// transparent huge pages set to madvise or always.
 	HugePages HugePages
 
-	// File, if not empty, is the path of a file that holds the entries: see the section Files of
-	// the package documentation. It is created with mode 0600 if it does not exist; its directory
-	// must exist. With a Compressor, File + ".dict" holds the dictionaries, and with namespaces,
-	// File + ".names" their names. A relative path is resolved once, when the cache is made. The
-	// kernel follows symbolic links by its own rules. Only one cache at a time can use a file;
-	// others get [ErrInUse] until it is closed or collected.
+	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
+	// package documentation. It is created with mode 0600 if it does not exist; its directory must
+	// exist. With a Compressor, File + ".dict" holds the dictionaries, and with namespaces, File +
+	// ".names" their names. A relative path is resolved once, when the cache is created. Symbolic
+	// links are followed if the kernel allows it. Only one cache at a time can use a file; others get
+	// [ErrInUse] until it is closed or collected.
 	//
-	// All files must be regular, and owned by the effective user, even root; otherwise the error is
-	// [os.ErrPermission], or says what was found. Permissions of group and others are removed. If
-	// this package did not write a file, the error is [ErrCorrupt]. A rejected file is left
-	// unchanged. MaxBytes may change from one opening to the next, within the bounds of
+	// All files must be regular, and owned by the effective user, even if that is root; otherwise the
+	// error states the kind of file, or is [os.ErrPermission]. Group and other permissions are
+	// removed. If a file holds anything else, the error is [ErrCorrupt]. A rejected file is left
+	// unchanged. MaxBytes may change from one opening to the next, within the limits of
 	// [Cache.Resize]. Linux, macOS and the BSDs support File; elsewhere the error is
 	// [errors.ErrUnsupported].
 	//
@@ -126,47 +126,36 @@ type Options struct {
 	// later than at Close, cannot be detected.
 	File string
 
-	// Version is a number that you change with the meaning of the entries, such as the encoding of
-	// their values. A File with a different Version is emptied when it is opened
-	// ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with
-	// [ErrVersion], so an updated or rolled-back program never misreads its entries. [LoadFromFile]
-	// accepts only the default, 0.
+	// Version identifies the meaning of the entries: change it when you change the encoding of values,
+	// for example. A File with a different Version is emptied when it is opened
+	// ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with [ErrVersion],
+	// so that an updated or rolled-back program never misreads entries. [LoadFromFile] accepts only
+	// the default, 0.
 	Version uint64
 
-	// Compressor, if not nil, makes a cache hold more entries. Values that the policy would drop are
-	// compressed and kept in a cold part of up to half of the memory, if that makes values at least a
-	// fifth smaller on average. A Get of such a value takes a lock and 1 to 2 microseconds; a second
-	// Get moves it back. See package [github.com/ringcache/ringcache/compress/s2].
+	// Compressor, if not nil, lets a cache hold more entries. Values that would be evicted are
+	// compressed and kept in a cold part, up to half of the memory, if that makes values at least a
+	// fifth smaller on average. A Get of a cold value locks the bucket and takes microseconds to
+	// decompress it. The second one moves the value back. See package
+	// [github.com/ringcache/ringcache/compress/s2].
 	//
-	// One goroutine compresses, until Close. No Set waits for it, but a Set moves the values that it
-	// would otherwise drop, and takes 1.6 to 2.2 times as long. Dictionaries and buffers, a few
-	// megabytes, are on the Go heap. Values above 1/4096 of MaxBytes are never compressed, and none
-	// are if fewer than about 16,000 of them fit.
+	// One goroutine compresses, until Close. Sets do not wait for it, but they move the values that
+	// they would otherwise evict, and take 1.5 to 2 times as long. Dictionaries and buffers, a few
+	// megabytes, are on the Go heap. Values above 1/4096 of MaxBytes (16 to 32 KB below 64 MB) are
+	// never compressed, nor is any if they average more than 1/4 of that.
 	Compressor Compressor
 
-	// ExpectedEntries is the approximate number of entries that the cache will hold; 0, the default,
-	// means unknown. The index has room for that many from the first Set on instead of growing in
-	// steps. Overestimating wastes memory, up to a sixth of MaxBytes.
+	// ExpectedEntries, unless 0, is the approximate number of entries that the cache will hold. The
+	// index has room for them (up to about one for every 77 bytes of MaxBytes) from the start,
+	// instead of growing in steps. Overestimating wastes memory, up to about a sixth of MaxBytes.
 	ExpectedEntries int
-}
-
-// checkBound returns an error if no cache can have maxBytes. All calls with a bound use this rule.
-func checkBound(maxBytes, least int) error {
-	switch {
-	case maxBytes < least:
-		return fmt.Errorf("MaxBytes is %d bytes, must be at least %d (256 MB are 256 << 20): %w",
-			maxBytes, least, ErrInvalidOptions)
-	case int64(maxBytes) > maxMaxBytes:
-		return fmt.Errorf("MaxBytes is %d bytes, must be at most %d: %w",
-			maxBytes, int64(maxMaxBytes), ErrInvalidOptions)
-	}
-	return nil
 }
 
 // validate returns an error that names the first invalid field and its bound.
 func (o Options) validate() error {
-	if err := checkBound(o.MaxBytes, minMaxBytes); err != nil {
-		return fmt.Errorf("ringcache: check options: %w", err)
+	if n := int64(o.MaxBytes); n < minMaxBytes || n > maxMaxBytes {
+		return invalid("MaxBytes is %d bytes, must be from %d to %d (256 MB are 256 << 20)",
+			n, minMaxBytes, int64(maxMaxBytes))
 	}
 	for _, d := range []struct {
 		field string
@@ -201,23 +190,18 @@ func (o Options) validate() error {
 	return nil
 }
 
-// invalid returns the error of a setting that is out of its range.
-func invalid(format string, args ...any) error {
-	what := fmt.Sprintf(format, args...)
-	return fmt.Errorf("ringcache: check options: %s: %w", what, ErrInvalidOptions)
-}
-
 // Policy is the rule by which a full cache chooses the entries to evict.
 type Policy uint8
 
 const (
-	// PolicyS3FIFO, the default, keeps entries that are read (S3-FIFO, Yang et al., SOSP 2023). New
-	// entries go to a small ring, whose size is learned, and move on to the main ring only if they are
-	// read there, so a scan does not flush the cache. See docs/policy.md in the repository.
+	// PolicyS3FIFO, the default, keeps entries that are read (S3-FIFO, Yang et al., SOSP 2023). In a
+	// full cache, most new entries go to a small ring, whose size is learned, and few move on to the
+	// main ring unless they are read there, so a scan does not flush the cache. See docs/policy.md.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
-	// PolicyFIFO drops the oldest entry, read or not, as fastcache does. Its Sets are cheaper. Its
-	// hit ratio is usually lower, unless keys are read only once, long after their Set.
+	// PolicyFIFO drops the oldest entry, read or not, much as fastcache does (an overwrite may not
+	// renew an entry; reclaiming dead ones, Resize and a Compressor renew others). Its Sets are
+	// cheaper. Its hit ratio is usually lower, unless keys are read only once, long after their Set.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 
@@ -233,12 +217,12 @@ func nameOf(value int, names ...string) string {
 }
 
 // HugePages determines when a cache asks the operating system for large pages
-// ([Options].HugePages).
+// ([Options].HugePages). With Options.File it concerns only the index.
 type HugePages uint8
 
 const (
-	// HugePagesWhenFull, the default, asks for large pages for memory that entries have filled, which
-	// costs nothing. The kernel then replaces small pages at its own pace.
+	// HugePagesWhenFull, the default, asks for large pages for the index and, without Options.File,
+	// for memory that entries have filled. The kernel then replaces small pages at its own pace.
 	HugePagesWhenFull HugePages = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, even if the system provides large ones by default.
@@ -253,13 +237,13 @@ const (
 func (h HugePages) String() string { return nameOf(int(h), "when full", "off", "at once") }
 
 // Compressor compresses the cold part of a cache ([Options].Compressor). Packages compress/s2 and
-// compress/zstd provide one each. The methods are called while no lock is held, possibly by several
-// goroutines at once. If one returns an error, panics or returns wrong bytes, the entry being
-// processed is kept uncompressed, or becomes a miss. A Compressor must not call runtime.Goexit.
+// compress/zstd provide one each. The methods may run concurrently, and no lock is held while they
+// do. If one returns an error, panics or returns wrong bytes, the entry being processed is kept
+// uncompressed, or becomes a miss. A Compressor must not call runtime.Goexit.
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. Values compressed by one Compressor can
-	// be decompressed by another only if both have the same ID. A cache that opens a file whose
-	// entries were compressed under a different ID drops those entries.
+	// be decompressed by another only if both have the same ID. A cache that opens a file drops
+	// entries that were compressed under a different ID; without a Compressor, the whole cold part.
 	ID() string
 
 	// BuildDict returns a dictionary for values like samples, or nil if it needs none. The samples,
@@ -267,22 +251,22 @@ type Compressor interface {
 	// the Go heap, and with Options.File in the file File + ".dict".
 	BuildDict(samples [][]byte) []byte
 
-	// WithDict returns a compressor of values that uses a dictionary that BuildDict returned, possibly
-	// in another process; nil means no dictionary. A cache uses at most 16, one of them without a
-	// dictionary.
+	// WithDict returns a compressor of values with a dictionary that BuildDict returned, possibly in
+	// another process; nil means no dictionary. A cache uses at most 16 such compressors, one of them
+	// without a dictionary.
 	WithDict(dict []byte) (ValueCompressor, error)
 }
 
 // ValueCompressor compresses and decompresses single values. Both methods append to dst, must
-// neither keep nor modify src, and are called by several goroutines at once.
+// neither keep nor modify src, and are called concurrently.
 type ValueCompressor = interface {
 	// Compress appends the compressed form of src to dst and returns the extended slice. The cache
 	// keeps it if the record becomes at least an eighth smaller.
 	Compress(dst, src []byte) ([]byte, error)
 
-	// Decompress appends to dst the size bytes whose compressed form is src. It must return an error
-	// if src decompresses to a different length, and must not append more than size bytes, for which
-	// dst has room.
+	// Decompress appends the decompressed form of src, size bytes, to dst, which has room for it. It
+	// must return an error if src decompresses to a different length, and must not append more than
+	// size bytes.
 	Decompress(dst, src []byte, size int) ([]byte, error)
 }
 
@@ -373,7 +357,7 @@ func (g *geometry) newShared() *store.Shared {
 		c.Born = clock.Born(time.Now())
 	}
 	c.Policy, c.Expected, c.Notifies = policy.Kind(g.Policy), g.ExpectedEntries, g.OnRemove != nil
-	c.Times = clock.Times{Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess}
+	c.Expiries = clock.Settings{Jitter: g.TTLJitter, Grace: g.StaleIfError, Idle: g.ExpireAfterAccess}
 	pool := chunk.NewPool(g.mem, g.MaxBytes, g.chunkSize, chunk.HugePages(g.HugePages))
 	return store.NewShared(c, pool, g.MaxBytes)
 }

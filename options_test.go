@@ -32,7 +32,7 @@ func TestOptions_WhatCannotBeMeantIsRefused(t *testing.T) {
 	const size = 256 << 10
 	const ticks = ", must be 0 or at least a tick of 100ms (60 seconds are 60 * time.Second)"
 	bytes := func(n int) string {
-		return "MaxBytes is " + strconv.Itoa(n) + " bytes, must be at least 262144 " +
+		return "MaxBytes is " + strconv.Itoa(n) + " bytes, must be from 262144 to 4398046511104 " +
 			"(256 MB are 256 << 20)"
 	}
 	for want, o := range map[string]ringcache.Options{
@@ -142,7 +142,7 @@ func TestMaxBytes_OneRule(t *testing.T) {
 		for _, n := range []int{math.MinInt, -1, 0, 256, 256<<10 - 1} {
 			_, err := bounded(n)
 			require.ErrorIs(t, err, ringcache.ErrInvalidOptions, "%s of %d", name, n)
-			require.ErrorContains(t, err, fmt.Sprintf("MaxBytes is %d bytes, must be at least 262144", n))
+			require.ErrorContains(t, err, fmt.Sprintf("MaxBytes is %d bytes, must be from 262144 to ", n))
 		}
 		if uint64(math.MaxInt) > 1<<42 {
 			_, err := bounded(math.MaxInt)

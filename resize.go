@@ -24,28 +24,24 @@ import (
 // leastChunks is the least average number of chunks in a bucket.
 const leastChunks = 4
 
-// Resize sets the bound on off-heap memory to maxBytes while the cache is in use. When it returns
-// after lowering the bound, the excess has gone back to the operating system, unless the cache is
-// on the Go heap, or was made with less than 256 MB where the system's pages are 16 KB. It keeps as
-// many entries as fit, and prefers those that have been read. A step locks one bucket while it
-// processes 64 KB or 256 records, or rebuilds the index.
+// Resize sets the limit on off-heap memory to maxBytes while the cache is in use. When it returns
+// after lowering the limit, the excess has gone back to the operating system, except on the Go
+// heap, in a File without holes, and in a cache made with less than 1 GB where pages exceed 4 KB.
+// It keeps as many entries as fit; [PolicyS3FIFO] prefers those that have been read. A step locks a
+// bucket while it processes 64 KB or 256 records, or rebuilds the index.
 //
-// The minimum is 256 KB or depends on the original bound: it is at most 1/8 of that, or 128 MB if
-// that was 1 GB or more. The maximum is 4 TB, or 8 GB for each bucket of a cache that was made with
-// less than 64 MB. Outside this range Resize returns [ErrInvalidOptions] and changes nothing. If
-// calls overlap, the latest wins.
+// The minimum is 256 KB or depends on the original limit: it is at most 1/8 of that, or 128 MB if
+// that was 1 GB or more. The maximum is 4 TB, or 8 GB for each bucket of a cache that was created
+// with less than 64 MB. Outside this range Resize returns [ErrInvalidOptions] and changes nothing.
+// If calls overlap, the latest wins.
 func (c *Cache) Resize(maxBytes int) error {
 	if c.space != nil {
 		return fmt.Errorf("ringcache: resize cache: %w", ErrNamespace)
 	}
-	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift)
-	err := checkBound(maxBytes, c.least)
-	if err == nil && (maxBytes < least || int64(maxBytes) > most) {
-		err = fmt.Errorf("MaxBytes is %d bytes, must be from %d to %d for the size it was made with: %w",
-			maxBytes, least, most, ErrInvalidOptions)
-	}
-	if err != nil {
-		return fmt.Errorf("ringcache: resize cache: %w", err)
+	least, most := boundsOf(c.shared.Buckets, 1<<c.shared.Shift, c.least)
+	if maxBytes < least || int64(maxBytes) > most {
+		return fmt.Errorf("ringcache: resize cache: MaxBytes is %d bytes, must be from %d to %d "+
+			"for the size it was made with: %w", maxBytes, least, most, ErrInvalidOptions)
 	}
 	if !c.resize(maxBytes) {
 		return fmt.Errorf("ringcache: resize cache: %w", ErrClosed)
@@ -53,9 +49,10 @@ func (c *Cache) Resize(maxBytes int) error {
 	return nil
 }
 
-// boundsOf returns the least and the greatest bound of a cache with these buckets and chunks.
-func boundsOf(buckets, chunkSize int) (least int, most int64) {
-	return leastChunks * buckets * chunkSize, int64(buckets) * maxBucketBytes
+// boundsOf returns the least and the greatest bound of a cache with these buckets and chunks. No
+// cache has less than floor.
+func boundsOf(buckets, chunkSize, floor int) (least int, most int64) {
+	return max(leastChunks*buckets*chunkSize, floor), int64(buckets) * maxBucketBytes
 }
 
 // resize is Resize to a valid size. It reports false if the cache is closed.
@@ -64,14 +61,6 @@ func (c *engine) resize(maxBytes int) bool {
 		c.shrink(turn, maxBytes)
 	}
 	return !c.isClosed()
-}
-
-// isClosed reports whether the cache is closed.
-func (c *engine) isClosed() bool {
-	b := &c.buckets[0]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Closed
 }
 
 // beginResize sets the bound, and reports whether memory has to be released.
@@ -99,13 +88,9 @@ func (c *engine) beginResize(maxBytes int) (turn uint64, work bool) {
 func (c *engine) enlarge(maxBytes int) {
 	s := c.shared
 	s.Pool.SetBound(maxBytes)
-	c.each(func(b *bucket) {
-		b.mu.Lock()
-		b.Longest = max(b.Longest, s.Longest(maxBytes, b.Large))
-		b.mu.Unlock()
-	})
-	s.SetBound(maxBytes)
 	c.allot(maxBytes)
+	c.each(func(b *bucket) { b.look(func(s *store.Store) { s.Enlarge(maxBytes) }) })
+	s.SetBound(maxBytes)
 }
 
 // allot makes the small buckets divide total bytes, less those of the large ones.
@@ -122,10 +107,11 @@ func (c *engine) shrink(turn uint64, to int) {
 	pool, over := c.shared.Pool, false
 	bound := math.MaxInt // the pool's, lest moves to large buckets find no memory
 	step := func(do func(w *write)) { over = over || !c.shrinkStep(turn, bound, do) }
-	fit := func(b *bucket, f store.Fit) {
+	fit := func(b *bucket, f store.Fit) (evicts bool) {
 		for !f.Done && !over {
 			step(func(w *write) { c.fitStep(b, &f, w) })
 		}
+		return f.Evicts
 	}
 	n := c.shared.Buckets + store.LargeBuckets
 	for i := c.shared.Buckets; i < n; i++ {
@@ -133,12 +119,13 @@ func (c *engine) shrink(turn uint64, to int) {
 	}
 	step(func(*write) { c.allot(to) })
 	for i := range c.shared.Buckets {
-		b, l := c.nth(i), store.Long{}
-		for !l.Done && !over {
-			c.moveLong(b, &l)
-			step(func(*write) {}) // unless another Resize has begun
-		}
-		b.look(l.End)
+		func(b *bucket, l store.Long) {
+			defer b.look(l.End) // also after a panic in OnRemove
+			for !l.Done && !over {
+				c.moveLong(b, &l)
+				step(func(*write) {}) // unless another Resize has begun
+			}
+		}(c.nth(i), store.Long{})
 	}
 	bound = to
 	for i := range c.shared.Buckets {
@@ -147,9 +134,8 @@ func (c *engine) shrink(turn uint64, to int) {
 	for loss, gave := 0, true; gave || loss < pool.ChunkSize(); {
 		loss, gave = loss+pool.ChunkSize()/lossSteps, false
 		for i := 0; i < n && !over && pool.Used() > to; i++ {
-			f := c.giveOne(c.nth(i), loss)
-			gave = gave || !f.Done // even if a smaller index took the place of the chunk
-			fit(c.nth(i), f)
+			// Even if a smaller index takes the place of the chunk, the bucket has given something.
+			gave = fit(c.nth(i), store.Fit{Evicts: true, Loss: loss}) || gave
 		}
 	}
 	for more := true; more && !over; {
@@ -165,13 +151,6 @@ func (c *engine) shrink(turn uint64, to int) {
 // lossSteps: the buckets that lose up to 1/lossSteps of a chunk give one first, then those that
 // lose up to twice as much, and so on.
 const lossSteps = 8
-
-// giveOne returns the Fit by which a bucket gives up a chunk, if that costs no more than loss bytes
-// of entries.
-func (c *engine) giveOne(b *bucket, loss int) (f store.Fit) {
-	b.look(func(s *store.Store) { f = s.GiveOne(loss) })
-	return f
-}
 
 // shrinkStep does one step, and passes the evicted entries to OnRemove. It reports false if another
 // Resize has begun.
@@ -206,8 +185,8 @@ func (c *engine) moveLong(b *bucket, l *store.Long) {
 	v := scratch.Get()
 	defer v.Release()
 	for i := range l.Found {
-		w := write{Write: l.Found[i], cond: ifEqual, keeps: true, uncounted: true}
-		value, _, got := c.lookup(v.Bytes[:0], w.Key, w.Hash, withValue)
+		w := write{Write: l.Found[i], cond: ifEqual, keeps: true, counted: true}
+		value, _, got := c.lookupAny(v.Bytes[:0], w.Key, w.Hash, withValue)
 		v.Bytes = value
 		if got == hit && len(value) <= c.shared.MaxValue() && c.exceedsMemory(w.Bytes) == nil {
 			w.Value, w.old = value, value

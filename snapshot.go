@@ -3,19 +3,26 @@ package ringcache
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/ringcache/ringcache/internal/atomicfile"
+	"github.com/ringcache/ringcache/internal/cold"
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/index"
+	"github.com/ringcache/ringcache/internal/osfile"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -28,7 +35,7 @@ type SaveOptions struct {
 
 	// If Partial is true and the context ends, Save completes the snapshot with the entries saved
 	// so far, and fails only if there are none. Entries that were read recently ([PolicyS3FIFO])
-	// are saved first, and again with all others, which makes a complete snapshot longer.
+	// are saved first, and again with all others, so a complete snapshot is longer.
 	Partial bool
 
 	// Progress, if not nil, is called from time to time with the bytes of the records saved so far
@@ -47,21 +54,19 @@ func (c *Cache) SaveToFile(path string) error {
 // their state in the eviction policy. At any time, even after a crash, the file at path is either
 // the old one or the new one, complete and synced to disk: the new one is written under another
 // name in the same directory, with mode 0600. Files left there by a process that died are removed
-// by the next Save to the same path. Missing directories are created. If path is a symbolic link
-// that the kernel follows, its target is replaced; a link to a missing file is an error. A relative
-// path is resolved when Save begins. Save replaces only a regular file; if path names anything
-// else, or [Options].File or a file beside it, it returns an error.
+// by the next Save to the same path. Missing directories are created, and synced too. If path is a
+// symbolic link that the kernel follows, its target is replaced; a link to a missing file is an
+// error. A relative path is resolved when Save begins. Save replaces only a regular file that it
+// can read: anything else, any cache's [Options].File and the files that belong to it are errors.
 //
-// Other goroutines may use the cache meanwhile: a bucket is locked while 64 KB are copied, and
-// never during writes to the file. An entry that is present throughout and is not set again is
-// saved; one that was deleted earlier is not. One that is set again is saved with one of its
-// values, with the exception that [Cache.All] states for large ones. Save uses 3 MB for each
-// goroutine, plus twice the size of the longest value. Blocks are compressed if that makes them
-// smaller.
+// Other goroutines may use the cache meanwhile: Save locks a bucket while it copies 64 KB, but
+// never while it writes to the file. An entry that is present throughout is saved, with one of its
+// values if it is set again, unless it changes between small and large (see [Cache.All]); one that
+// was deleted earlier is not. Save uses 3 MB for each goroutine, plus twice the size of the longest
+// value. Blocks may be compressed.
 //
-// On an error the file at path is unchanged, unless only syncing its directory failed. Save returns
-// the context's error if the context has ended, [ErrClosed] after Close, and otherwise the file
-// system's error.
+// On an error the file at path is unchanged, unless only syncing its directory failed. The error
+// may be the context's, [ErrClosed] or the file system's.
 func (c *Cache) Save(ctx context.Context, path string, o SaveOptions) error {
 	if err := c.save(ctx, path, o); err != nil {
 		return fmt.Errorf("ringcache: save snapshot: %s: %w", path, err)
@@ -75,21 +80,47 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 	}
 	s := c.newSaving(ctx)
 	defer s.end()
-	if dir, _ := filepath.Split(path); dir != "" { // not cleaned: ".." may follow a link
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
+	if err := checkTarget(path); err != nil {
+		return err
 	}
-	f, err := atomicfile.Create(path, c.ownFiles()...)
+	f, err := atomicfile.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Discard()
 	s.To, s.Partial, s.Progress = f, o.Partial, o.Progress
-	if err := s.Run(min(max(o.Concurrency, 1), runtime.GOMAXPROCS(0))); err != nil {
+	if err = s.Run(min(max(o.Concurrency, 1), runtime.GOMAXPROCS(0))); err != nil {
 		return err
 	}
-	return f.Commit()
+	return f.Commit(checkTarget) // a cache may have made its file since
+}
+
+// checkTarget returns an error if the file at path is the Options.File of any cache, or belongs to
+// one, even if that has yet to make it, or if it cannot be read.
+func checkTarget(path string) error {
+	magic, err := magicOf(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+		if ext := filepath.Ext(path); ext == dictSuffix || ext == nameSuffix {
+			magic, _ = magicOf(strings.TrimSuffix(path, ext))
+		}
+	}
+	if slices.Contains([]string{ringfile.Magic, cold.Magic, nameMagic}, magic) {
+		return errors.New("the file is the Options.File of a cache, or belongs to one")
+	}
+	return err
+}
+
+// magicOf returns the bytes at the beginning of a file that would tell that it belongs to a cache.
+func magicOf(path string) (string, error) {
+	f, err := osfile.Open(path, os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	head := make([]byte, len(ringfile.Magic))
+	_, _ = io.ReadFull(f, head) // a shorter file is none
+	return string(head), nil
 }
 
 // WriteSnapshot writes a snapshot to w, such as a pipe, a compressor or an object store, for
@@ -99,7 +130,7 @@ func (c *Cache) save(ctx context.Context, path string, o SaveOptions) error {
 // WriteSnapshot holds no lock while it writes, and starts no goroutine.
 //
 // WriteSnapshot returns w's error, or [ErrClosed] after Close; the bytes already written are not a
-// usable snapshot.
+// complete snapshot.
 func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	if c.space != nil {
 		return 0, fmt.Errorf("ringcache: write snapshot: %w", ErrNamespace)
@@ -113,11 +144,23 @@ func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	return s.Written, nil
 }
 
+// How a snapshot is saved, from the call to the bytes. snapshot.Saver has the goroutines and the
+// passes, and calls this package for the records:
+//
+//	Cache.Save, save     opens a temporary file; newSaving notes the sizes of all buckets
+//	snapshot.Saver.Run   writes header, sizes and names, makes a pass for each quarter, ends
+//	  Worker.walk        makes a step in each bucket of a lane in turn
+//	    walker.step      Reserve: makes room in the block, and writes it if it is full
+//	      copyRecords    under the lock: Store.Walk finds records, Ring.Plain copies them
+//	      saveLater      those that are long or packed, one by one
+//	  Worker.flush       Block.Finish packs the block, Saver.put writes it
+
 // saving is a save of the cache.
 type saving struct {
 	snapshot.Saver
 	c          *engine
 	walks, hot []store.Walk // of each bucket: over all records, and over those that were read
+	between    func()       // called between two parts of a long record; for tests
 }
 
 // newSaving returns a save without a destination. It must be ended.
@@ -133,7 +176,9 @@ func (c *engine) newSaving(ctx context.Context) *saving {
 			s.Header.Entries += uint64(sizes.Entries)
 			s.Total += uint64(sizes.LiveBytes)
 			s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, uint64(sizes.Entries))
-			s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, uint64(sizes.LiveBytes))
+			// Records of the cold part, which are unpacked, rather count twice than not at all.
+			bytes := uint64(sizes.LiveBytes + sizes.Cold*sizes.Mean)
+			s.Sizes = binary.LittleEndian.AppendUint64(s.Sizes, bytes)
 		})
 	})
 	return s
@@ -141,17 +186,13 @@ func (c *engine) newSaving(ctx context.Context) *saving {
 
 // snapshotHeader returns the header of a snapshot that begins now.
 func (c *engine) snapshotHeader() snapshot.Header {
-	now := c.mark()
 	return snapshot.Header{
 		Salt:         rand.Uint64(),
 		MaxBytes:     uint64(c.shared.Bound()),
 		TTL:          c.options.TTL,
 		RefreshAhead: c.options.RefreshAhead,
 		Idle:         c.options.ExpireAfterAccess,
-		Age:          now.Age,
-		Saved:        now.At.Wall,
-		SinceBoot:    now.At.Boot,
-		Boot:         now.At.ID,
+		Mark:         c.mark(),
 		Program:      c.options.Version,
 		Secret:       c.shared.Seed,
 		Policy:       uint8(c.shared.Policy),
@@ -176,7 +217,7 @@ func (s *saving) saveNamespaces(w *snapshot.Worker) (err error) {
 		var buf [record.MaxHeader]byte
 		header := record.Plain.Put(&buf, record.Value, generation.Size, len(n.name), record.Times{})
 		if err = w.Reserve(len(header) + len(n.name) + generation.Size); err == nil {
-			w.Begin(snapshot.Main)
+			w.Begin(policy.Main)
 			w.Bytes = append(w.Bytes, header...)
 			w.Bytes = binary.LittleEndian.AppendUint64(w.Bytes, n.generation.Load())
 			w.Bytes = append(w.Bytes, n.name...)
@@ -191,11 +232,10 @@ func (s *saving) saveNamespaces(w *snapshot.Worker) (err error) {
 type walker struct {
 	*saving
 	*snapshot.Worker
-	spots   []store.Spot
-	later   []laterKey // of the records that the last step has not copied
-	stored  []byte     // a value of those, as it is stored
-	value   []byte     // and unpacked
-	between func()     // called between two parts of a long record; for tests
+	spots  []store.Spot
+	later  []laterKey // of the records that the last step has not copied
+	stored []byte     // a value of those, as it is stored
+	value  []byte     // and unpacked
 }
 
 // laterKey is the key of a record that is copied after a step, by itself.
@@ -228,7 +268,7 @@ func (w *walker) step(part, quarter int) (done bool, err error) {
 }
 
 // copyRecords copies the records of a step, and notes the keys of those that are long or packed, or
-// of all of them if the walk would not end otherwise.
+// of all of them if the walk is late.
 func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error) {
 	walk, left := &w.walks[part], snapshot.Quarters-quarter
 	if quarter == 0 {
@@ -254,20 +294,12 @@ func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error
 			w.later = append(w.later, laterKey{key: k, kind: sp.Kind})
 			continue
 		}
-		w.Begin(ringOf(sp.Ring))
+		w.Begin(sp.Ring)
 		w.Bytes = r.Plain(w.Bytes, sp.Pos, sp.Header)
 		w.End(freq)
 		w.Saved += n
 	}
 	return done, nil
-}
-
-// ringOf returns the ring of a snapshot for a ring of a bucket.
-func ringOf(in policy.Ring) uint8 {
-	if in == policy.Main {
-		return snapshot.Main
-	}
-	return snapshot.Small
 }
 
 // saveLater saves the entry of a key, if it is still present. A long one is rarely overwritten
@@ -280,27 +312,26 @@ func (w *walker) saveLater(b *bucket, k *laterKey) error {
 			part = math.MaxInt
 		}
 		if f, whole = w.copyValue(b, k, part); f.Ring == nil {
+			if w.c.isClosed() {
+				return ErrClosed
+			}
 			return nil // it was removed
 		}
 	}
-	v := w.stored
+	v, kind := w.stored, f.Kind
 	if f.IsPacked() {
 		var err error
 		if v, err = w.c.shared.Compression.Unpack(w.value[:0], v); err != nil {
 			return nil
 		}
-		w.value = v
+		w.value, kind = v, kind&record.Spaced
 	}
 	var buf [record.MaxHeader]byte
-	kind := f.Kind
-	if f.IsPacked() {
-		kind &= record.Spaced
-	}
 	header := record.Plain.Put(&buf, kind, len(k.key), len(v), k.times)
 	if err := w.Reserve(len(header) + len(k.key) + len(v)); err != nil {
 		return err
 	}
-	w.Begin(ringOf(index.Ring(f.Slot)))
+	w.Begin(index.Ring(f.Slot))
 	w.Bytes = append(append(append(w.Bytes, header...), k.key...), v...)
 	w.End(store.FreqOf(f.Slot))
 	w.Saved += f.Total()
@@ -326,6 +357,7 @@ func (w *walker) copyValue(b *bucket, k *laterKey, part int) (f store.Found, who
 			return f, true
 		}
 		b.mu.Unlock()
+		w.stored = slices.Grow(w.stored, f.ValueLen-len(w.stored)) // not under the lock, and once
 		w.pause()
 		b.mu.Lock()
 		_, there := b.Index.Find(h, index.Ring(f.Slot), f.Pos)

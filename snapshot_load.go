@@ -12,7 +12,6 @@ import (
 	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
-	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/snapshot"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -21,13 +20,13 @@ import (
 // of bytes read. An existing key keeps its value, since the snapshot's is older. Unlike ReadFrom of
 // an [io.ReaderFrom], it stops at the end mark of the snapshot, not at the end of r.
 //
-// The caller's goroutine reads each block once, and uses a few megabytes. ([Load] uses several
-// goroutines.) Other goroutines may use the cache meanwhile.
+// The caller's goroutine reads each block once, and uses a few megabytes, more for longer values.
+// Other goroutines may use the cache meanwhile.
 //
-// ReadSnapshot returns the errors of [LoadFromFile], and [ErrVersion] if the snapshot's
-// [Options].Version differs from the cache's; [ErrClosed] after Close; and [io.ErrNoProgress] if r
-// returns neither bytes nor an error a hundred times in a row. The entries read before an error
-// stay in the cache.
+// ReadSnapshot returns the errors of [LoadFromFile], but [ErrVersion] if the snapshot's
+// [Options].Version differs from the cache's; r's error; [ErrClosed] after Close; and
+// [io.ErrNoProgress] if r returns neither bytes nor an error a hundred times in a row. The entries
+// read before an error stay in the cache.
 func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
 	n, err := c.readSnapshot(r)
 	if err == nil {
@@ -43,6 +42,9 @@ func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
 func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 	if c.space != nil {
 		return 0, ErrNamespace
+	}
+	if c.isClosed() {
+		return 0, ErrClosed
 	}
 	s, err := snapshot.NewStream(r)
 	if err == nil {
@@ -72,28 +74,25 @@ func (c *Cache) readSnapshot(r io.Reader) (int64, error) {
 
 // terms tell how the records of a snapshot become entries of a cache.
 type terms struct {
-	timed bool  // how much time has passed is known; else entries with an expiry are left out
-	shift int64 // ticks from the clock of the saved cache to that of this one
-	to    store.Restored
-	names generations
-	size  uint64 // bytes of the snapshot, with as many records at most; 0: not known
+	timed   bool              // the time since then is known; else entries that expire are left out
+	shift   int64             // ticks from the clock of the saved cache to that of this one
+	replace bool              // of two records of a key, the later one stays; else the older one
+	room    int               // bytes that the cache has for records and their slots
+	fits    bool              // they need no more, as far as is known
+	names   map[uint64]uint64 // generations of the snapshot, and what they are in the cache
+	size    uint64            // bytes of the snapshot, with as many records at most; 0: not known
 }
 
-// generations are those of the namespaces of a snapshot, and what they are in the cache.
-type generations map[uint64]uint64
+// fitsFree: a cache has room for all entries of one with other buckets if they leave 1/fitsFree of
+// it, which the ends of chunks need.
+const fitsFree = 16
 
 // termsOf returns the terms for a cache that has a clock of its own.
-func (c *engine) termsOf(h *snapshot.Header) terms {
+func (c *engine) termsOf(h *snapshot.Header) *terms {
 	age := c.shared.Age() // first, so that the other age is too great rather than too small
-	then, ok := c.moment().Resume(markOf(h).Age, markOf(h).At)
-	return terms{timed: ok, shift: clock.TicksIn(age - then), names: generations{}}
-}
-
-// markOf returns what the header of a snapshot says of the saved cache's clock.
-func markOf(h *snapshot.Header) ringfile.Mark {
-	return ringfile.Mark{
-		Age: h.Age, At: clock.Moment{Wall: h.Saved, Boot: h.SinceBoot, ID: h.Boot},
-	}
+	then, ok := c.moment().Resume(h.Mark.Age, h.Mark.At)
+	return &terms{timed: ok, shift: clock.TicksIn(age - then), names: map[uint64]uint64{},
+		room: c.shared.FreeOfLive(fitsFree)}
 }
 
 // tick returns the tick of a deadline by the clock of this cache.
@@ -110,31 +109,25 @@ func (t *terms) tick(deadline uint32) uint32 {
 
 // restorer restores one block after another.
 type restorer struct {
-	terms
+	*terms // which workers share
 	c      *engine
-	items  []item
+	batch  [batchRecords]snapshot.Record
+	hashes [batchRecords]uint64 // of their keys
 	w      write
-	rec    []byte // the whole record of w, if the cache stores it as it is
-	loaded uint64 // entries that c.snapshots.loaded does not count yet
+	loaded uint64 // entries that c.restored does not count yet
+
+	replaced bool // the entry that is to be set was there
 }
 
-// prefetched is the number of items by which the prefetching of index groups runs ahead. If the
-// cache and the snapshot have different hash secrets, the group is often of another bucket.
-const prefetched = 16
+// batchRecords is the number of records that are decoded, and whose index groups are prefetched, at
+// a time: these groups, and what is kept of the records, fit into the first cache of a processor.
+const batchRecords = 128
 
-// item is a record of a block.
-type item struct {
-	hash uint64
-	at   int // its offset in the body
-	ring uint8
-	freq uint8
-}
-
-func (c *engine) newRestorer(t terms) *restorer {
+func (c *engine) newRestorer(t *terms) *restorer {
 	r := &restorer{terms: t, c: c}
-	r.w.Restored, r.w.uncounted, r.w.Reason = true, true, store.Unreported
-	r.w.Strict = !t.to.Fit
-	if !t.to.Replace {
+	r.w.Restored, r.w.counted, r.w.Reason = true, true, store.Unreported
+	r.w.Strict = !t.fits
+	if !t.replace {
 		r.w.cond = ifAbsent
 	}
 	return r
@@ -155,10 +148,7 @@ func checkProgram(h *snapshot.Header, version uint64) error {
 }
 
 // restore adds the entries of a snapshot to the cache.
-func (c *engine) restore(s *snapshot.Contents, t terms) error {
-	if err := checkProgram(&s.Header, c.options.Version); err != nil {
-		return err
-	}
+func (c *engine) restore(s *snapshot.Contents, t *terms) error {
 	workers, room := runtime.GOMAXPROCS(0), uint64(c.shared.Bound())
 	if c.options.OnRemove != nil {
 		workers = 1 // the caller's goroutine is the one that calls it, and it may panic
@@ -172,73 +162,86 @@ func (c *engine) restore(s *snapshot.Contents, t terms) error {
 	return err
 }
 
-// restore adds the entries of a block to the cache, once it is known that all are valid.
+// restore adds the entries of a block to the cache.
 func (t *restorer) restore(ref *snapshot.Ref, body []byte) error {
-	defer func() { t.c.snapshots.loaded.Add(t.loaded); t.loaded = 0 }() // workers share the counter
-	if ref.IsSizes() {
-		t.sizeIndexes(body)
+	defer func() { t.c.restored.Add(t.loaded); t.loaded = 0 }() // workers share the counter
+	switch {
+	case ref.IsSizes():
+		t.useSizes(body)
 		return nil
+	case ref.IsNames():
+		return t.nameSpaces(ref, body)
 	}
-	t.items = t.items[:0]
-	err := ref.Each(body, func(r *snapshot.Record) {
-		key := body[r.At+r.Size:][:r.KeyLen]
-		if r.Kind&record.Spaced == 0 || ref.IsNames() || t.rename(key) {
-			hash := t.c.shared.HashOf(key, r.Kind)
-			t.items = append(t.items, item{hash, r.At, r.Ring, uint8(r.Freq)})
-		}
+	return ref.Batches(body, t.batch[:], func(rs []snapshot.Record) error {
+		return t.restoreBatch(rs, body)
 	})
-	if err == nil && ref.IsNames() {
-		t.nameSpaces(body)
-		return nil
+}
+
+// restoreBatch adds the entries of a batch to the cache.
+func (t *restorer) restoreBatch(rs []snapshot.Record, body []byte) (err error) {
+	for i := range rs {
+		r := &rs[i]
+		key := body[r.At+r.Size:][:r.KeyLen]
+		if r.Kind&record.Spaced != 0 {
+			r.Dead = !t.rename(key)
+		}
+		h := t.c.shared.HashOf(key, r.Kind)
+		t.c.bucket(h).Index.Prefetch(h, 2)
+		t.hashes[i] = h
 	}
-	for from := 0; err == nil && from < len(t.items); {
-		n, news, ok := t.restoreStep(t.items[from:], body)
+	for from := 0; err == nil && from < len(rs); {
+		n, news, ok := t.restoreStep(rs[from:], t.hashes[from:], body)
 		if news > 0 {
-			t.c.balance(t.c.bucket(t.items[from].hash), news, &t.w)
+			t.c.balance(t.c.bucket(t.hashes[from]), news, &t.w)
 		}
 		t.c.notify(&t.w)
 		if from += n; !ok {
-			err = t.set()
+			err = t.set(&rs[from-1], body)
 		}
 	}
 	return err
 }
 
-// sizeIndexes gives the indexes of a fresh cache the pages that its buckets will need.
-func (t *restorer) sizeIndexes(body []byte) {
-	n := len(t.c.buckets)
-	if !t.to.Replace || len(body) != 16*(n+store.LargeBuckets) {
-		return // buckets have other records
-	}
-	left := t.size // else the sizes are made up, and memory for them would not be in proportion
-	for i := range n {
-		live := min(binary.LittleEndian.Uint64(body[16*i:]), left)
+// useSizes learns whether all records fit, and gives the indexes of a fresh cache the pages that
+// its buckets will need.
+func (t *restorer) useSizes(body []byte) {
+	left := t.size // more is made up, and memory for it would not be in proportion
+	n, need := len(t.c.buckets), 0.0
+	same := t.replace && len(body) == 16*(n+store.LargeBuckets) // else buckets have other records
+	for i := range len(body) / 16 {
+		live := binary.LittleEndian.Uint64(body[16*i:])
+		bytes := binary.LittleEndian.Uint64(body[16*i+8:])
+		need += float64(live)*store.SlotBytes + float64(bytes)
+		if !same || i >= n {
+			continue
+		}
+		live = min(live, left)
 		left -= live
-		bytes := min(binary.LittleEndian.Uint64(body[16*i+8:]), math.MaxInt64)
-		each := bytes/max(live, 1) + store.SlotBytes
+		each := min(bytes, math.MaxInt64)/max(live, 1) + store.SlotBytes
 		t.c.buckets[i].change(func(b *store.Store) {
-			b.SizeIndex(int(min(live, uint64(b.Memory().Quota)/each))) // a smaller cache gets fewer
+			b.SizeIndex(int(min(live, uint64(b.Sizes().Quota)/each))) // a smaller cache gets fewer
 		})
 	}
+	t.fits = need <= float64(t.room)
+	t.w.Strict = !t.fits
 }
 
 // nameSpaces makes the namespaces of a snapshot known to the cache. One that is known already keeps
 // its generation. In a fresh cache each has that of the snapshot, so that its keys have their
 // hashes and buckets again: else some buckets would get more than they can hold.
-func (t *restorer) nameSpaces(body []byte) {
+func (t *restorer) nameSpaces(ref *snapshot.Ref, body []byte) error {
 	t.c.spaces.mu.Lock()
 	defer t.c.spaces.mu.Unlock()
-	for _, it := range t.items {
-		hd, _ := record.Plain.Parse(body[it.at:])
-		rec := body[it.at+hd.Size:][:hd.KeyLen+hd.ValueLen]
+	return ref.Each(body, func(r *snapshot.Record) error {
+		rec := body[r.At+r.Size:][:r.KeyLen+r.ValueLen]
 		name, g := string(rec[generation.Size:]), generation.Of(rec)
 		table := t.c.shared.Generations
-		if _, ok := t.c.spaces.byName.Load(name); !ok && t.to.Replace && g != 0 && table.Of(g) == nil {
-			table.Enter(g).Name = name
+		if _, ok := t.c.spaces.byName.Load(name); !ok && t.replace && g != 0 && table.Of(g) == nil {
 			t.c.addSpace(name, g)
 		}
 		t.names[g] = t.c.spaceLocked(name).space.generation.Load()
-	}
+		return nil
+	})
 }
 
 // rename gives a key the present generation of its namespace. It reports false if the namespace was
@@ -251,66 +254,59 @@ func (t *restorer) rename(key []byte) bool {
 	return ok
 }
 
-// restoreStep restores items of the small bucket of the first one under its lock. It returns their
-// number, and bytes as setSmall does. It reports false if the last one is to be set.
-func (t *restorer) restoreStep(items []item, body []byte) (n, news int, ok bool) {
-	b := t.c.bucket(items[0].hash)
+// restoreStep restores records of the small bucket of the first one under its lock. It returns
+// their number, and bytes as setSmall does. It reports false if the last one is to be set.
+func (t *restorer) restoreStep(
+	rs []snapshot.Record, hashes []uint64, body []byte,
+) (n, news int, ok bool) {
+	b, s, w := t.c.bucket(hashes[0]), t.c.shared, &t.w
 	b.lock()
-	defer b.unlockFor(&t.w)
-	for bytes := 0; n < len(items) && n < store.StepRecords && bytes < store.StepBytes; {
-		if n+prefetched < len(items) {
-			hash := items[n+prefetched].hash
-			t.c.bucket(hash).Index.Prefetch(hash, 1)
-		}
-		it := items[n]
-		if t.c.bucket(it.hash) != b {
-			break
-		}
+	defer b.unlockFor(w)
+	isLarge := func(lb *bucket) bool { return lb.FindOrExpire(&w.Write, new(store.Found)) }
+	remove := func(lb *bucket) bool { return lb.Delete(&w.Write, nil) }
+	for bytes := 0; n < len(rs) && bytes < store.StepBytes && (hashes[n]^hashes[0])&t.c.mask == 0; {
+		r := &rs[n]
+		rec := body[r.At:][:r.Total()]
+		w.Hash = hashes[n]
 		n++
-		if !t.prepare(it, body) {
+		usable, plain := t.prepare(r, rec)
+		if !usable {
 			continue
 		}
-		isLarge := func(lb *bucket) bool { return lb.FindOrExpire(&t.w.Write, new(store.Found)) }
-		if t.rec == nil || b.Closed || t.c.shared.IsLarge(len(t.rec)) ||
-			t.c.inLargeLocked(&t.w, isLarge) {
-			return n, news, false
+		added, ok := false, plain && !b.Closed && !s.IsLarge(len(rec)) &&
+			(s.LargeKeysOf(w.Hash).Load() == 0 || !t.c.inLargeLocked(w, isLarge))
+		if ok {
+			added, ok = b.Restore(&w.Write, rec, t.replace)
 		}
-		added, ok := b.Restore(&t.w.Write, t.rec, t.to)
-		if !ok {
+		if !ok { // a later record counts once, and keeps its own ring, as in Restore
+			t.replaced = t.replace && (remove(b) || t.c.inLargeLocked(w, remove))
 			return n, news, false
 		}
 		if added {
 			t.loaded++
-			bytes += len(t.rec)
-			news += b.Arrived(len(t.rec))
+			bytes += len(rec)
+			news += b.Arrived(len(rec))
 		}
 	}
 	return n, news, true
 }
 
-// prepare makes the next write that of an item. It reports false if the entry has expired, or if it
-// is unknown whether it has.
-func (t *restorer) prepare(it item, body []byte) bool {
-	w, rec, s := &t.w, body[it.at:], t.c.shared
-	hd, ok := record.Plain.ParseShort(rec) // Each has seen it, and frequencies follow
-	if !ok {
-		hd, _ = record.Plain.Parse(rec)
+// prepare makes the next write that of a record, but for its hash. It reports whether the entry is
+// usable: it has not expired, as far as that is known; and plain, as nearly all are: the cache
+// stores the record as it is.
+func (t *restorer) prepare(r *snapshot.Record, rec []byte) (usable, plain bool) {
+	w, s := &t.w, t.c.shared
+	w.Ring, w.Freq, w.Kind = r.Ring, r.Freq, r.Kind
+	if s.Policy.HasOneRing() {
+		w.Ring = policy.Main
 	}
-	w.Ring, w.Freq, w.Hash = policy.Main, int(it.freq), it.hash
-	if it.ring == snapshot.Small && s.Policy != policy.FIFO {
-		w.Ring = policy.Small
+	w.Key = rec[r.Size:][:r.KeyLen]
+	w.Last, w.Until = 0, 0
+	if r.Dead || r.Deadlines != record.Timeless && !t.setTimes(r.Header, rec) {
+		return false, false
 	}
-	w.Kind = hd.Kind
-	w.Key, w.Value = rec[hd.Size:][:hd.KeyLen], rec[hd.Size+hd.KeyLen:][:hd.ValueLen]
-	w.Last, w.Until, t.rec = 0, 0, nil
-	if hd.Deadlines != record.Timeless && !t.setTimes(hd, rec) {
-		return false
-	}
-	same := hd.Deadlines == record.Timeless || hd.Deadlines == record.Timed && w.Last != 0
-	if same && s.Form == record.Plain && !s.Idles && w.Kind.Base() == record.Value {
-		t.rec = rec[:hd.Total()] // nearly always
-	}
-	return true
+	same := r.Deadlines == record.Timeless || r.Deadlines == record.Timed && w.Last != 0
+	return true, same && s.Form == record.Plain && !s.Idles && w.Kind.Base() == record.Value
 }
 
 // setTimes gives the write and its record the deadlines of the record, by the clock of this cache.
@@ -329,16 +325,18 @@ func (t *restorer) setTimes(hd record.Header, rec []byte) bool {
 	return !s.Expired(w.Last) && !s.Expired(w.Until)
 }
 
-// set stores the entry that was prepared. One that does not fit into the cache is left out.
-func (t *restorer) set() error {
+// set stores the entry of the record that was prepared. One that does not fit into the cache is
+// left out.
+func (t *restorer) set(r *snapshot.Record, body []byte) error {
 	c, w := t.c, &t.w
 	defer c.notify(w)
+	w.Value = body[r.At+r.Size+r.KeyLen:][:r.ValueLen]
 	if w.Measure(c.shared); c.exceedsMemory(w.Bytes) != nil {
 		return nil
 	}
-	err := c.place(w)
+	err := c.route(w)
 	switch {
-	case err == nil:
+	case err == nil && !t.replaced:
 		t.loaded++
 	case err == errUnmet || err == errForgotten || errors.Is(err, ErrTooLarge):
 		return nil

@@ -3,23 +3,25 @@ package ringcache
 import (
 	"fmt"
 	"time"
+
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // Stats are the counters and gauges of a cache. [Cache.UpdateStats] adds to them, so one Stats can
 // be the sum of several caches. Buckets are read one by one, so a concurrent call may be counted in
-// one field and not yet in another. Counters never decrease; Reset, Resize and Close leave them
-// unchanged, and [Stats.Sub] returns their growth.
+// one field and not yet in another. Counters never decrease, not even by Reset, Resize or Close;
+// [Stats.Sub] returns their growth.
 type Stats struct {
 	// GetCalls counts looked-up keys: by Get and its variants, Has and GetOrLoad, and each key of a
 	// batch.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set and its variants, whether or not they stored something, of Updates
-	// that set a value, and keys of SetBatch.
+	// SetCalls counts calls of Set and its variants, whether or not they store something, Updates that
+	// set a value, and each key of a SetBatch. Atomic writes that return ErrEncode don't count.
 	SetCalls uint64
 
 	Misses     uint64 // GetCalls that found no value
-	Collisions uint64 // live records with another key, although 39 bits of the hash matched
+	Collisions uint64 // live records with another key, although 31 to 39 bits of the hash matched
 
 	// Corruptions counts damaged records. It stays 0 unless other code of the process writes to the
 	// memory of the cache, its file is damaged, or a Compressor fails.
@@ -30,26 +32,26 @@ type Stats struct {
 	EntriesCount uint64
 
 	BytesSize    uint64 // a gauge: the bytes of these entries' records: keys, values and headers
-	MaxBytesSize uint64 // a gauge: the bound on off-heap memory, as last set by Resize
-	DelCalls     uint64 // calls of Del and GetAndDel, and Updates that removed the key
+	MaxBytesSize uint64 // a gauge: the limit on off-heap memory, as last set by Resize
+	DelCalls     uint64 // calls of Del and GetAndDel, and Updates that end with Entry.Del
 
 	EvictedEntries uint64 // entries that were dropped to make room
-	EvictedBytes   uint64 // and the bytes of their records
+	EvictedBytes   uint64 // the bytes of their records
 
 	// EvictedMisses counts the Misses of keys whose entries were evicted recently, as far as the cache
-	// remembers their hashes. A larger cache would have found most of them.
+	// remembers their hashes. A larger cache would have found most of them, unless they expired.
 	EvictedMisses uint64
 
 	ExpiredEntries  uint64 // entries that were removed because they had expired
 	RestoredEntries uint64 // entries that came from snapshots
 
-	// EffectiveMaxBytes is a gauge: the bound in force. It is less than MaxBytesSize as long as the
-	// operating system refuses memory or the file system of Options.File is full.
+	// EffectiveMaxBytes is a gauge: the limit in force. It is below MaxBytesSize while the operating
+	// system does not provide all memory or the file system of Options.File is full.
 	EffectiveMaxBytes uint64
 
-	// ReservedBytes is a gauge: the off-heap memory that records and indexes hold, in whole chunks.
-	// DeadBytes is the part that holds dead records: replaced, deleted, expired or invalidated;
-	// IndexBytes, the part that holds indexes.
+	// ReservedBytes is a gauge: the off-heap memory that records and indexes use, in whole chunks or
+	// pages, but not what Reset has left for new entries. DeadBytes is the part that holds dead
+	// records: replaced, deleted, expired or invalidated; IndexBytes, the part that holds indexes.
 	ReservedBytes uint64
 	DeadBytes     uint64
 	IndexBytes    uint64
@@ -67,13 +69,13 @@ type RefusedStats struct {
 	TTLTooShort uint64 // ErrTTLTooShort
 }
 
-// LoadStats count the loads of GetOrLoad and GetOrLoadBatch, one for each key of a batch.
+// LoadStats count the loads of GetOrLoad and GetOrLoadBatch, one for each key that a batch loads.
 type LoadStats struct {
 	Started uint64
 	Errors  uint64 // loads that failed
 
 	// Dropped counts loads whose result was not stored because the key was written meanwhile, no
-	// caller was waiting any more, or the cache refused it.
+	// caller was still waiting, or the cache rejected it.
 	Dropped uint64
 
 	// StaleHits counts keys for which an expired value was returned (Options.StaleIfError).
@@ -99,17 +101,16 @@ type CompressionStats struct {
 	CompressTime time.Duration // spent compressing
 }
 
-// FileStats count the entries that the cache found in Options.File when it was made, and the data
-// that it had to discard.
+// FileStats count the entries found in Options.File, and the data that had to be discarded.
 type FileStats struct {
 	RecoveredEntries uint64
 
-	// DiscardedRecords counts unusable records: incomplete because the process died, damaged, or
-	// possibly expired. A damaged ring of records counts as one.
+	// DiscardedRecords counts unusable records: incomplete, damaged, possibly expired, of another
+	// Compressor, or in a namespace whose ".names" file is missing. A damaged ring counts as one.
 	DiscardedRecords uint64
 
 	// DiscardedFiles is 1 if the file was emptied because it had a different Options.Version, its
-	// header was damaged, or the machine had crashed.
+	// header was damaged, or the machine was restarted before Close.
 	DiscardedFiles uint64
 }
 
@@ -148,7 +149,7 @@ func (s Stats) Sub(earlier Stats) Stats {
 }
 
 // HitRatio returns the fraction of lookups that found their key, from 0 to 1; 0 if there were none.
-// Counters start with the cache: use [Stats.Sub] for the ratio of an interval.
+// Use [Stats.Sub] for the ratio of an interval.
 func (s Stats) HitRatio() float64 {
 	// An interval can have more misses than lookups: some of the lookups began before it.
 	if s.Misses >= s.GetCalls {
@@ -188,8 +189,8 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.Loads.Errors += c.loads.failed.Load()
 	s.Loads.Dropped += c.loads.dropped.Load()
 	s.Loads.StaleHits += n.Stale
-	s.RestoredEntries += c.snapshots.loaded.Load()
-	c.each(func(b *bucket) { b.updateStats(s) })
+	s.RestoredEntries += c.restored.Load()
+	c.each(func(b *bucket) { b.look(s.addBucket) })
 	if z := c.shared.Compression; z != nil {
 		s.Compression.Compressed += z.Counts.Packed.Load()
 		s.Compression.BytesBefore += z.Counts.From.Load()
@@ -209,10 +210,8 @@ func (c *Cache) UpdateStats(s *Stats) {
 	s.File.DiscardedFiles += r.Files.Load()
 }
 
-// updateStats adds the bucket's share to s.
-func (b *bucket) updateStats(s *Stats) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// addBucket adds the share of a bucket.
+func (s *Stats) addBucket(b *store.Store) {
 	s.Collisions += b.Collisions.Load()
 	s.Corruptions += b.Corruptions.Load()
 	s.SetCalls += b.Sets
@@ -230,8 +229,8 @@ func (b *bucket) updateStats(s *Stats) {
 	s.Compression.ColdEntries += uint64(has.Cold)
 }
 
-// String returns all fields on one line for people to read. The wording may change: programs should
-// use the fields, or package [github.com/ringcache/ringcache/adapters/ringexpvar].
+// String returns all fields on one line, for humans. The wording may change: programs should use
+// the fields, or package [github.com/ringcache/ringcache/adapters/ringexpvar].
 func (s Stats) String() string {
 	l, z, f := &s.Loads, &s.Compression, &s.File
 	return fmt.Sprintf("%d gets, %.1f %% hits, %d misses, %d of evicted keys, %d sets, %d dels; "+

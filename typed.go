@@ -56,8 +56,8 @@ type TypedOptions struct {
 // cache. It keeps its cache reachable, and is safe for concurrent use if its codec is.
 //
 // Methods behave like the [Cache] methods of the same name. Methods that store may also return
-// [ErrEncode], and methods that read [ErrDecode], with the codec's error. Calls do not allocate,
-// within the limits that [Typed.Set] states, unless the codec does.
+// [ErrEncode], and methods that read [ErrDecode], with the codec's error. Calls other than loops,
+// loads and batches allocate only where [Typed.Set] does, or the codec.
 type Typed[K Key, V any] struct {
 	cache  *Cache
 	prefix string
@@ -89,8 +89,8 @@ func NewTyped[K Key, V any](c *Cache, codec Codec[V], o TypedOptions) *Typed[K, 
 }
 
 // Get returns the value of key and true, or the zero value and false if key is absent. ErrDecode
-// means that the bytes come from another version of the program, or from a view that should have a
-// different prefix. The entry stays, and counts as a hit in Stats.
+// usually means bytes of another version of the program, or of a view that should have a different
+// prefix. The entry stays, and counts as a hit in Stats.
 func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("get", key, getMode)
 	return v, ok, err
@@ -116,8 +116,8 @@ func (t *Typed[K, V]) GetWithTTL(key K) (v V, ttl time.Duration, ok bool, err er
 func (t *Typed[K, V]) look(
 	verb string, key K, mode lookupMode,
 ) (v V, expiry uint32, ok bool, err error) {
-	var room [stackKey]byte
-	k, h := t.hashed(room[:0], key)
+	var room, spaced [stackKey]byte
+	k, h := t.cache.key(spaced[:0], t.key(room[:0], key))
 	if mode == getMode && t.memo != nil {
 		if v, expiry, ok = t.recall(k, h); ok {
 			return v, expiry, true, nil
@@ -125,12 +125,8 @@ func (t *Typed[K, V]) look(
 	}
 	s := scratch.Get()
 	defer s.Release()
-	data, expiry, got := t.cache.lookup(s.Bytes[:0], k, h, mode)
-	s.Bytes = data
-	if ok = got == hit; mode&counted != 0 {
-		t.cache.looked(ok)
-	}
-	if !ok {
+	data, expiry, got := t.cache.find(s.Bytes[:0], k, h, mode)
+	if s.Bytes = data; got != hit {
 		return v, 0, false, nil
 	}
 	if v, err = t.decodeEntry(k, h, data); err != nil {
@@ -198,7 +194,7 @@ func (t *Typed[K, V]) recall(k []byte, h uint64) (v V, expiry uint32, ok bool) {
 		return v, 0, false
 	}
 	c.noteHit(h, id)
-	t.cache.looked(true)
+	c.looked(1, 1)
 	return t.memo.Hit(e), id.expiry, true
 }
 
@@ -213,7 +209,7 @@ func (t *Typed[K, V]) bind(e *memo.Entry[V], k []byte, h uint64) {
 	}
 	s := scratch.Get()
 	defer s.Release()
-	data, _, got := c.lookup(s.Bytes[:0], k, h, withValue)
+	data, _, got := c.find(s.Bytes[:0], k, h, withValue)
 	if s.Bytes = data; got == hit {
 		t.memo.Bind(e, h, id, data)
 	}
@@ -232,22 +228,17 @@ func (t *Typed[K, V]) quote(key K) string {
 }
 
 // GetBatch looks up keys like [Cache.GetBatch]: it sets vals[i] to the value of keys[i] and
-// found[i] to true, or to the zero value and false. A value that cannot be decoded counts as not
-// found, and the error is the first such key's, with its index. GetBatch panics if vals or found is
-// shorter than keys.
+// found[i] to true, or to the zero value and false, also if a value cannot be decoded: the error is
+// then the first such key's, with its index. GetBatch panics if vals or found is shorter than keys.
 func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err error) {
 	mustFit("get batch", len(keys), len(vals), len(found))
-	bl := lookups{mode: getMode}
-	var rawKeys, datas [batchSize][]byte
+	var raw, datas [batchSize][]byte
 	ks, s := scratch.Get(), scratch.Get()
 	defer ks.Release()
 	defer s.Release()
 	for i := 0; i < len(keys); i += batchSize {
 		part := keys[i:min(i+batchSize, len(keys))]
-		out, there := t.cache.getBlock(
-			&bl, s.Bytes[:0], t.keysOf(ks, rawKeys[:0], part), datas[:len(part)])
-		s.Bytes = out
-		t.cache.lookedFor(len(part), there)
+		s.Bytes, _ = t.cache.GetBatch(s.Bytes[:0], t.keysOf(ks, raw[:0], part), datas[:])
 		for j, data := range datas[:len(part)] {
 			var zero V
 			vals[i+j], found[i+j] = zero, false
@@ -267,12 +258,12 @@ func (t *Typed[K, V]) GetBatch(keys []K, vals []V, found []bool) (hits int, err 
 	return hits, err
 }
 
-// keysOf returns the engine's keys for some keys. It appends them to room, and their bytes to s.
+// keysOf returns the cache's keys for some keys. It appends them to room, and their bytes to s.
 func (t *Typed[K, V]) keysOf(s *scratch.Buffer, room [][]byte, keys []K) [][]byte {
 	s.Bytes, room = s.Bytes[:0], slices.Grow(room, len(keys))
 	for _, key := range keys {
 		from := len(s.Bytes)
-		s.Bytes = t.appendKey(t.cache.start(s.Bytes), key)
+		s.Bytes = t.appendKey(s.Bytes, key)
 		room = append(room, s.Bytes[from:]) // valid even if s moves
 	}
 	return room
@@ -328,16 +319,6 @@ func (t *Typed[K, V]) keyIn(raw []byte) (key K, ok bool) {
 	return t.parseKey(rest)
 }
 
-// hashed returns the engine's key for key, which may be built in room, and its hash.
-func (t *Typed[K, V]) hashed(room []byte, key K) (k []byte, h uint64) {
-	if t.cache.space == nil {
-		k = t.key(room, key)
-	} else {
-		k = t.appendKey(t.cache.start(room), key)
-	}
-	return k, t.cache.shared.HashOf(k, t.cache.kind())
-}
-
 // key returns the cache's key for key: the prefix and the bytes of key. It is key's own memory,
 // which must not be written to, if there is no prefix, or built in room.
 func (t *Typed[K, V]) key(room []byte, key K) []byte {
@@ -370,10 +351,10 @@ func (t *Typed[K, V]) appendKey(buf []byte, key K) []byte {
 func (t *Typed[K, V]) text(key *K) (b []byte, ok bool) {
 	switch t.kind {
 	case reflect.String:
-		s := as[string](key)
+		s := keyAs[string](key)
 		return unsafe.Slice(unsafe.StringData(s), len(s)), true
 	case reflect.Slice:
-		return as[[]byte](key), true
+		return keyAs[[]byte](key), true
 	}
 	return nil, false
 }
@@ -382,10 +363,10 @@ func (t *Typed[K, V]) text(key *K) (b []byte, ok bool) {
 func (t *Typed[K, V]) parseKey(b []byte) (key K, ok bool) {
 	switch t.kind {
 	case reflect.String:
-		setAs(&key, string(b))
+		setKeyAs(&key, string(b))
 		return key, true
 	case reflect.Slice:
-		setAs(&key, append([]byte{}, b...))
+		setKeyAs(&key, append([]byte{}, b...))
 		return key, true
 	}
 	_, size := t.keyInt(key)
@@ -397,15 +378,15 @@ func (t *Typed[K, V]) parseKey(b []byte) (key K, ok bool) {
 	n := binary.BigEndian.Uint64(word[:])
 	switch t.kind {
 	case reflect.Int8, reflect.Uint8:
-		setAs(&key, uint8(n))
+		setKeyAs(&key, uint8(n))
 	case reflect.Int16, reflect.Uint16:
-		setAs(&key, uint16(n))
+		setKeyAs(&key, uint16(n))
 	case reflect.Int32, reflect.Uint32:
-		setAs(&key, uint32(n))
+		setKeyAs(&key, uint32(n))
 	case reflect.Int64, reflect.Uint64:
-		setAs(&key, n)
+		setKeyAs(&key, n)
 	default:
-		setAs(&key, uint(n)) // an int has the same bits
+		setKeyAs(&key, uint(n)) // an int has the same bits
 	}
 	back, _ := t.keyInt(key)
 	return key, back == n // false where an int has 32 bits and the key needs more
@@ -415,24 +396,24 @@ func (t *Typed[K, V]) parseKey(b []byte) (key K, ok bool) {
 func (t *Typed[K, V]) keyInt(key K) (n uint64, size int) {
 	switch t.kind {
 	case reflect.Int8, reflect.Uint8:
-		return uint64(as[uint8](&key)), 1
+		return uint64(keyAs[uint8](&key)), 1
 	case reflect.Int16, reflect.Uint16:
-		return uint64(as[uint16](&key)), 2
+		return uint64(keyAs[uint16](&key)), 2
 	case reflect.Int32, reflect.Uint32:
-		return uint64(as[uint32](&key)), 4
+		return uint64(keyAs[uint32](&key)), 4
 	case reflect.Int64, reflect.Uint64:
-		return as[uint64](&key), 8
+		return keyAs[uint64](&key), 8
 	case reflect.Int:
-		return uint64(as[int](&key)), 8 // sign and all, where an int has 32 bits
+		return uint64(keyAs[int](&key)), 8 // sign and all, where an int has 32 bits
 	default: // uint and uintptr
-		return uint64(as[uint](&key)), 8
+		return uint64(keyAs[uint](&key)), 8
 	}
 }
 
-// as returns *k as a T. This is sound because the caller has checked that the underlying type of K
-// is T, or an integer type of the same size: a type has the same memory layout as its underlying
-// type.
-func as[T any, K Key](k *K) T { return *(*T)(unsafe.Pointer(k)) }
+// keyAs returns *k as a T. This is sound because the caller has checked that the underlying type
+// of K is T, or an integer type of the same size: a type has the same memory layout as its
+// underlying type.
+func keyAs[T any, K Key](k *K) T { return *(*T)(unsafe.Pointer(k)) }
 
-// setAs sets *k to v. It is sound under the same condition as as.
-func setAs[T any, K Key](k *K, v T) { *(*T)(unsafe.Pointer(k)) = v }
+// setKeyAs sets *k to v. It is sound under the same condition as keyAs.
+func setKeyAs[T any, K Key](k *K, v T) { *(*T)(unsafe.Pointer(k)) = v }

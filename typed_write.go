@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -9,14 +10,14 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// How a Typed view writes: the value is encoded first, with no lock held; if that fails, the key is
-// removed.
+// How a Typed view writes: the value is encoded with no lock held. If that fails, Set and SetBatch
+// remove the key, and the atomic writes, whose conditions are not checked yet, change nothing.
 
 // Set stores v under key, replacing an older value of key. The cache keeps the encoding of v and no
 // reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then an older value of key
 // is gone.
 //
-// Set itself does not allocate, except for an encoding of more than 1 MB, or a key of more than 128
+// Set itself allocates where [Cache.Set] does, for an encoding above 1 MB, and for a key above 128
 // bytes, counting its prefix and 8 bytes for a namespace. A string or byte slice without prefix and
 // namespace can have any length.
 func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
@@ -34,7 +35,7 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
-		t.cache.Del(k)
+		t.cache.del(k, store.Replaced, nil)
 		return err
 	}
 	return t.cache.setFor(k, data, l)
@@ -81,18 +82,16 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 }
 
 // SetIfChanged stores v, as [Typed.Set] does, unless the value of key has the same encoding, and
-// reports whether it did.
+// reports whether it did. If v cannot be encoded, nothing changes.
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	var room [stackKey]byte
-	k := t.key(room[:0], key)
 	s := scratch.Get()
 	defer s.Release()
 	data, err := t.encode(s, "set", v)
 	if err != nil {
-		t.cache.Del(k)
 		return false, err
 	}
-	return t.cache.SetIfChanged(k, data)
+	return t.cache.SetIfChanged(t.key(room[:0], key), data)
 }
 
 // Del removes key and reports whether it was present.
@@ -113,17 +112,17 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	return v, ok && err == nil, err
 }
 
-// Reset removes the entries of the view, in a loop over all keys of the cache; concurrent loads
-// store nothing. To reset in constant time, make the view of a namespace and reset that.
+// Reset removes the entries of the view, in a loop over all keys of the cache. Loads in progress
+// store nothing; an entry that is set meanwhile may stay. To reset in constant time, make the view
+// of a namespace and reset that.
 func (t *Typed[K, V]) Reset() {
 	c := t.cache
 	c.each(func(b *bucket) { b.look(func(*store.Store) { b.calls.InvalidateAll() }) })
-	start := len(c.start(nil))
-	c.walk(func(raw []byte) bool { // with negative entries and stale values
-		if _, ok := t.keyIn(raw[start:]); ok {
-			var w write
-			w.Key, w.Hash, w.Kind = raw, c.shared.HashOf(raw, c.kind()), c.kind()
-			w.del, w.uncounted, w.Reason = true, true, store.Deleted
+	c.walk(func(raw, key []byte) bool { // with negative entries and stale values
+		if _, ok := t.keyIn(key); ok {
+			w := write{counted: true}
+			w.Key, w.Hash, w.Kind = raw, c.shared.HashOf(raw, c.kind), c.kind
+			w.Reason = store.Deleted
 			_, _ = c.remove(&w, nil)
 		}
 		return true
@@ -159,7 +158,7 @@ func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 		}
 		fn(e)
 		raw.verdict, raw.life = e.verdict, e.life
-		if e.verdict == set || e.verdict == setFor {
+		if e.verdict == toSet {
 			raw.next, err = t.encode(s, "update", e.next)
 		}
 		return err
@@ -199,24 +198,20 @@ func (t *Typed[K, V]) SetBatchWithTTL(keys []K, vals []V, ttl time.Duration) err
 
 func (t *Typed[K, V]) setBatch(keys []K, vals []V, l lifetime) error {
 	mustFit("set batch", len(keys), len(vals))
-	var rawKeys, datas [batchSize][]byte
+	var raw, datas [batchSize][]byte
 	ks, vs := scratch.Get(), scratch.Get()
 	defer ks.Release()
 	defer vs.Release()
 	var first error
 	for i := 0; i < len(keys); {
 		n, refused := t.encodeBlock(vs, &datas, vals[i:min(i+batchSize, len(keys))])
-		at, err := t.cache.setBlock(t.keysOf(ks, rawKeys[:0], keys[i:i+n]), datas[:n], l)
-		if refused != nil {
-			t.Del(keys[i+n])
-			if n++; err == nil {
-				at, err = n-1, refused
-			}
+		err := t.cache.setBlock(i, t.keysOf(ks, raw[:0], keys[i:i+n]), datas[:n], l)
+		first = cmp.Or(first, err)
+		if i += n; refused != nil {
+			t.cache.del(t.key(ks.Bytes[:0], keys[i]), store.Replaced, nil)
+			first = cmp.Or(first, batchError(i, refused))
+			i++
 		}
-		if err != nil && first == nil {
-			first = batchError(i+at, err)
-		}
-		i += n
 	}
 	return first
 }
@@ -243,15 +238,15 @@ func (t *Typed[K, V]) encodeBlock(
 // GetOrLoad returns the value of key, and loads it if it is absent, once for all concurrent
 // callers, like [Cache.GetOrLoad]. An entry that cannot be decoded is removed, and its key loaded.
 //
-// All waiting callers get [ErrEncode] if the loaded value cannot be encoded, and [ErrDecode] if its
-// encoding, or an expired value returned instead ([Options].StaleIfError), cannot be decoded. With
-// an error, the value is the zero value.
+// If the loaded value cannot be encoded, the load has failed with [ErrEncode]. All waiting callers
+// get [ErrDecode] if its encoding, or an expired value returned instead ([Options].StaleIfError),
+// cannot be decoded. With an error, the value is the zero value.
 func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {
 	mustBeFunc("GetOrLoad", load != nil)
-	var room [stackKey]byte
-	k, h := t.hashed(room[:0], key)
+	var room, spaced [stackKey]byte
+	k, h := t.cache.key(spaced[:0], t.key(room[:0], key))
 	if t.memo != nil {
 		if v, _, ok := t.recall(k, h); ok {
 			return v, nil
@@ -288,15 +283,14 @@ func (t *Typed[K, V]) discard(k []byte, h uint64) {
 	stored, lent := scratch.Get(), scratch.Get()
 	defer stored.Release()
 	defer lent.Release()
-	data, _, got := t.cache.lookup(stored.Bytes[:0], k, h, withValue)
+	data, _, got := t.cache.find(stored.Bytes[:0], k, h, withValue)
 	stored.Bytes, lent.Bytes = data, append(lent.Bytes[:0], data...)
 	if got != hit {
 		return
 	}
 	if _, err := t.parse(lent.Bytes); err != nil {
-		var w write
-		w.Key, w.Hash, w.Kind, w.Reason = k, h, t.cache.kind(), store.Deleted
-		w.del, w.uncounted, w.cond, w.old = true, true, ifEqual, data
+		w := write{counted: true, cond: ifEqual, old: data}
+		w.Key, w.Hash, w.Kind, w.Reason = k, h, t.cache.kind, store.Deleted
 		_, _ = t.cache.remove(&w, nil)
 	}
 }
@@ -318,7 +312,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	usable := func(i int, data []byte) bool {
 		v, err := t.parse(data)
 		if err != nil {
-			t.discard(raw[i], t.cache.shared.HashOf(raw[i], t.cache.kind()))
+			t.discard(t.cache.key(nil, raw[i]))
 			return false
 		}
 		vals[i], found[i] = v, true

@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/generation"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -52,12 +53,23 @@ func (c *Cache) setFor(k, v []byte, l lifetime) error {
 	return c.put(c.space, &w, "ringcache: set")
 }
 
+// del removes k for a Del or, if why is Replaced, for a Set whose value cannot be encoded. It
+// appends the value to *taken, unless taken is nil.
+func (c *Cache) del(k []byte, why store.Reason, taken *[]byte) (found bool) {
+	var room [stackKey]byte
+	w := c.writeOf(room[:0], k, nil, why)
+	w.del = why == store.Deleted
+	c.wrote(w.del)
+	found, _ = c.remove(&w, taken)
+	return found
+}
+
 // put stores the record of a write: every value that is set or loaded enters the cache here (those
 // of a snapshot in restoreStep), and the entries removed for it are passed to OnRemove. in is the
 // namespace that can renew the key, or nil; verb names the call in errors. A fault in the caller's
 // value leaves no lock held.
 func (c *engine) put(in *space, w *write, verb string) (err error) {
-	if in != nil && !w.uncounted {
+	if in != nil && !w.counted && !w.repeats {
 		in.counts().Here().Sets.Add(1)
 	}
 	if c.options.OnRemove != nil {
@@ -69,7 +81,7 @@ func (c *engine) put(in *space, w *write, verb string) (err error) {
 			w.Last, err = c.expiryOf(w.life)
 		}
 		if err == nil {
-			err = c.place(w)
+			err = c.route(w)
 		} else {
 			err = c.refuse(w, err)
 		}
@@ -87,28 +99,28 @@ func (c *engine) put(in *space, w *write, verb string) (err error) {
 	}
 }
 
-// place stores the record of a write whose deadlines are known, in a small bucket or a large one.
-func (c *engine) place(w *write) (err error) {
+// route stores the record of a write whose deadlines are known, in a small bucket or a large one.
+func (c *engine) route(w *write) (err error) {
 	b, news := c.bucket(w.Hash), 0
 	for b.Index.Prefetch(w.Hash, 2); ; {
-		switch w.Measure(c.shared); {
-		case len(w.Key) > record.MaxKey:
+		w.Measure(c.shared)
+		// An entry that is rewritten stays where it is, and a small one that is restored has room.
+		large := w.large || !w.RewriteOnly && c.shared.IsLarge(w.Bytes)
+		switch {
+		case len(w.Key) > record.MaxKey,
+			len(w.Value) > c.shared.MaxValue() && (large || !w.Restored):
 			return c.refuse(w, c.tooLarge(w))
-		case !c.shared.IsLarge(w.Bytes) && (w.Restored || len(w.Value) <= c.shared.MaxValue()):
-			news, err = c.setSmall(b, w) // a restored one has room
-		case len(w.Value) > c.shared.MaxValue():
-			return c.refuse(w, c.tooLarge(w))
+		case !large:
+			news, err = c.setSmall(b, w)
 		default:
 			if err := c.exceedsMemory(w.Bytes); err != nil {
 				return c.refuse(w, err)
 			}
 			err = c.setLarge(b, w)
 		}
-		if err == nil && news == 0 {
-			return nil
-		}
 		switch err {
 		case errResized:
+			w.large = w.RewriteOnly
 		case errCold:
 			c.bringToMain(w)
 		default:
@@ -128,25 +140,26 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	if b.Index.Growing() { // before the condition is checked: may lose the entry to equal hashes
 		b.MoveHomes()
 	}
-	if w.uncounted || w.cond != always || w.Kind != record.Value || b.Closed {
+	if w.counted || w.cond != always || w.Kind != record.Value || b.Closed {
 		if err := c.beginLocked(b, w); err != nil {
 			return 0, err
 		}
 	} else { // nearly always
 		b.Sets++
-		w.uncounted = true
+		w.counted = true
 	}
-	if w.Bytes > b.Longest { // or an expiry was added, which makes the header longer
+	// It is large, Resize came after route's IsLarge, or an expiry was kept or added.
+	if w.large || w.Bytes > b.Longest {
 		return 0, errResized
 	}
 	if b.calls.ByKey != nil {
 		b.invalidateLocked(w)
 	}
-	if c.shared.LargeKeysOf(w.Hash).Load() != 0 {
+	if c.shared.Arrivals.Held.Load() > 0 {
 		c.inLargeLocked(w, func(lb *bucket) bool { return lb.Delete(&w.Write, nil) })
 	}
-	if c.shared.Arrivals.Held.Load() > 0 && b.IsShort(w.Bytes) {
-		c.takeFromLargeLocked(w)
+	if b.MayLack(w.Bytes) && !c.shared.Pool.Limited() { // else Set fails, and retryLocked does it
+		c.takeLackLocked(b, w)
 	}
 	if err := b.Set(&w.Write); err != nil {
 		if err = c.retryLocked(b, b, w, err); err != nil {
@@ -159,18 +172,86 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 	return news, nil
 }
 
+// setLarge stores a large record. It makes other buckets release memory only once the condition of
+// the write holds. The bucket of the key gives last, once the older value is deleted: no write
+// evicts the entry that it is about.
+func (c *engine) setLarge(b *bucket, w *write) error {
+	c.arena.mu.Lock()
+	defer c.arena.mu.Unlock()
+	need, err := c.setInLarge(b, w, false)
+	if need == 0 {
+		return err
+	}
+	c.shared.AddHeld(need) // the small buckets' quotas leave it out meanwhile
+	defer c.shared.AddHeld(-need)
+	c.reclaim(c.largeBucket(w.Hash), need, w)
+	_, err = c.setInLarge(b, w, true)
+	return err
+}
+
+// setInLarge stores a large record whose small bucket is b. If it returns a need, it has stored
+// nothing: other buckets have to release memory first, until the pool has so many bytes. freed
+// tells that they have.
+func (c *engine) setInLarge(b *bucket, w *write, freed bool) (need int, err error) {
+	lb := c.largeBucket(w.Hash)
+	b.lock()
+	defer b.unlockFor(w)
+	lb.lock()
+	defer lb.unlockFor(w)
+	w.inLarge = true
+	defer func() { w.inLarge = false }()
+	lb.MoveHomes() // as in setSmall
+	if err := c.beginLocked(b, w); err != nil {
+		return 0, err
+	}
+	if len(w.Value) > c.shared.MaxValue() {
+		return 0, errResized
+	}
+	if lb.IsForgotten(&w.Write) { // checked above; lb notes whose entry counts
+		return 0, errForgotten
+	}
+	if !freed && !w.RewriteOnly {
+		c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
+	}
+	lb.SetIncoming(w.Bytes)
+	defer lb.SetIncoming(0)
+	if need = lb.Demand(w.Bytes); !freed && c.shared.Pool.Spare() < need {
+		return need, nil
+	}
+	b.invalidateLocked(w)
+	b.Delete(&w.Write, nil)
+	for lack := need - c.shared.Pool.Spare(); freed && lack > 0; lack = b.Give(lack, 0) {
+		b.takeRemovalsLocked(w) // reclaim has spared b
+	}
+	if err := lb.Set(&w.Write); err != nil {
+		if err = c.retryLocked(lb, b, w, err); err != nil {
+			return 0, err
+		}
+	}
+	c.shared.Pool.Stored(w.Bytes, 0)
+	lb.Arrived(w.Bytes)
+	return 0, nil
+}
+
 // beginLocked counts a write, and returns an error if it must not be made. The lock of its small
 // bucket b is held.
 func (c *engine) beginLocked(b *bucket, w *write) error {
-	w.Packed = false
-	switch {
-	case w.uncounted:
-	case w.del:
+	err := c.checkLocked(b, w)
+	if w.counted || w.repeats && (err == errUnmet || err == errCold) {
+		return err
+	}
+	w.counted = true // if it is retried
+	if w.del {
 		b.Dels++
-	default:
+	} else {
 		b.Sets++
 	}
-	w.uncounted = true // if it is retried
+	return err
+}
+
+// checkLocked is beginLocked without the count.
+func (c *engine) checkLocked(b *bucket, w *write) error {
+	w.Packed = false
 	if b.Closed {
 		return ErrClosed
 	}
@@ -188,8 +269,11 @@ func (c *engine) beginLocked(b *bucket, w *write) error {
 
 // tooLarge returns the error of an entry that is too large.
 func (c *engine) tooLarge(w *write) error {
-	if len(w.Key) > record.MaxKey {
-		return fmt.Errorf("key of %d bytes, at most %d: %w", len(w.Key), record.MaxKey, ErrTooLarge)
+	if n, most := len(w.Key), record.MaxKey; n > most {
+		if w.Kind&record.Spaced != 0 { // in front of the user's key
+			n, most = n-generation.Size, most-generation.Size
+		}
+		return fmt.Errorf("key of %d bytes, at most %d: %w", n, most, ErrTooLarge)
 	}
 	return fmt.Errorf("value of %d bytes, at most %d: %w",
 		len(w.Value), c.shared.MaxValue(), ErrTooLarge)
@@ -251,6 +335,7 @@ func (c *engine) meetsLocked(b *bucket, w *write) bool {
 	there, met := b.meetsLocked(w)
 	there = there || c.inLargeLocked(w, func(lb *bucket) (there bool) {
 		there, met = lb.meetsLocked(w)
+		w.large = there && w.RewriteOnly
 		return there
 	})
 	if w.keeps && !there {
@@ -258,18 +343,6 @@ func (c *engine) meetsLocked(b *bucket, w *write) bool {
 		w.Measure(b.Shared)
 	}
 	return met
-}
-
-// inLargeLocked calls fn with the large bucket of the key, locked, if that bucket may have the key,
-// and returns the result of fn. The lock of the key's small bucket is held.
-func (c *engine) inLargeLocked(w *write, fn func(lb *bucket) bool) bool {
-	if c.shared.LargeKeysOf(w.Hash).Load() == 0 {
-		return false
-	}
-	lb := c.largeBucket(w.Hash)
-	lb.lock()
-	defer lb.unlockFor(w)
-	return fn(lb)
 }
 
 // bringToMain moves the value of a write's key to main, so that the write can look at it.

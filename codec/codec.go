@@ -40,8 +40,8 @@ func Func[V any](
 	return Codec[V]{appendTo, decode}
 }
 
-// String returns a codec that stores the bytes of strings unchanged. Decode copies them, with one
-// allocation unless the string is empty.
+// String returns a codec that stores the bytes of strings unchanged. Decode copies them, with at
+// most one allocation.
 func String[V ~string]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil },

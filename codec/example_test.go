@@ -31,7 +31,7 @@ func ExampleJSON() {
 	// Output: {Ada [admin]} true <nil>
 }
 
-// A type that implements encoding.BinaryMarshaler and BinaryUnmarshaler is encoded by Binary.
+// A type that implements encoding.BinaryAppender and BinaryUnmarshaler is encoded by Binary.
 func ExampleBinary() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -66,7 +66,7 @@ func ExampleFunc() {
 }
 
 // Package gob, too, makes a codec. It encodes the types with each value, so short values become
-// several times as long as with JSON.
+// much longer than with JSON.
 func ExampleFunc_gob() {
 	type Job struct {
 		Name string

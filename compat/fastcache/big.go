@@ -20,8 +20,9 @@ const (
 	maxKeyLen = chunkSize - 16 - 4 - 1
 )
 
-// SetBig stores v, of any length for which the cache has room, under k. It does nothing
-// if k has more than 65,515 bytes. k and v may be changed as soon as SetBig returns.
+// SetBig stores v in parts of 64 KB under k. Each part may be evicted, even by the next ones: if
+// the cache is full of small entries, GetBig may miss at once. It does nothing if k has more than
+// 65,515 bytes. k and v may be changed as soon as SetBig returns.
 func (c *Cache) SetBig(k, v []byte) {
 	c.big.sets.Add(1)
 	if len(k) > maxKeyLen {
@@ -95,7 +96,7 @@ func (c *Cache) getParts(dst []byte, length, number uint64) []byte {
 	var key [len(partsTrailer) + 16]byte
 	for i := 0; uint64(len(out)-len(dst)) < length; i++ {
 		if i == 1 { // the first part was there
-			out = slices.Grow(out, int(length)-partSize)
+			out = slices.Grow(out, int(length)-(len(out)-len(dst)))
 		}
 		part, ok := inner.HasGet(out, appendPartKey(key[:0], number, i))
 		if !ok || len(part) == len(out) {

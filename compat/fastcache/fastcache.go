@@ -5,10 +5,9 @@
 //	    github.com/VictoriaMetrics/fastcache=github.com/ringcache/ringcache/compat/fastcache@latest
 //	go mod tidy
 //
-// The behavior is the same, with these exceptions: the bound includes the index, keys are
-// compared in full, the policy is S3-FIFO, a snapshot is one file that is replaced
-// atomically, and the memory of a Cache that becomes unreachable is freed. New code should
-// use package ringcache, whose methods return errors.
+// The main differences: the bound includes the index, keys are compared in full, the policy is
+// S3-FIFO, a snapshot is one file that is replaced atomically, and the memory of a Cache that
+// becomes unreachable is freed. New code should use package ringcache, whose methods return errors.
 package fastcache
 
 import (
@@ -26,7 +25,7 @@ const (
 	// maxBucketSize is the size from which on a bucket is too large.
 	maxBucketSize = 1 << 40
 
-	// minCapacity is what ringcache makes of any smaller bound.
+	// minCapacity is what New rounds up to a multiple of.
 	minCapacity = bucketsCount * chunkSize
 
 	maxCapacity = 1 << 42 // the largest bound of ringcache
@@ -81,7 +80,7 @@ func wholeChunks(maxBytes int) int {
 	return ((maxBytes-1)/minCapacity + 1) * minCapacity
 }
 
-// Set stores v under k. It does nothing if k, v or both together have 64 KB or more: use
+// Set stores v under k. It does nothing if k and v together have 65,532 bytes or more: use
 // SetBig for these. k and v may be changed as soon as Set returns.
 func (c *Cache) Set(k, v []byte) {
 	if len(k) >= 1<<16 || len(v) >= 1<<16 || 4+len(k)+len(v) >= chunkSize {

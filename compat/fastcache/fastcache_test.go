@@ -161,9 +161,11 @@ func TestGetBig_ForgedValueIsAMiss(t *testing.T) {
 	defer c.Reset()
 	k := []byte("k")
 	huge := bytes.Repeat([]byte{0xff}, 16)
+	c.Set(appendPartKey(nil, 9, 0), []byte("shorter than a first part"))
 	for _, v := range [][]byte{huge, append(huge, partsTrailer...),
 		append(make([]byte, 16), partsTrailer...), // no parts, no bytes
-		append([]byte{0, 0, 0, 0, 0, 16, 0, 0, 15: 7}, partsTrailer...)} {
+		append([]byte{0, 0, 0, 0, 0, 16, 0, 0, 15: 7}, partsTrailer...),
+		append([]byte{7: 100, 15: 9}, partsTrailer...)} {
 		c.Set(k, v)
 		require.Nil(t, c.GetBig(nil, k), "%q", v)
 		require.Equal(t, "dst", string(c.GetBig([]byte("dst"), k)))

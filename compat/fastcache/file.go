@@ -2,9 +2,11 @@ package fastcache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 
 	"github.com/ringcache/ringcache"
@@ -17,66 +19,67 @@ func (c *Cache) SaveToFile(filePath string) error {
 
 // SaveToFileConcurrent saves the entries to a file with the given number of workers, or with
 // GOMAXPROCS workers if concurrency is not positive or is above GOMAXPROCS. The file is either
-// complete or unchanged, even after a crash. If filePath is a snapshot directory of fastcache,
-// it is renamed to filePath.ringcache-folder and removed once the file has been written; a
-// crash in between leaves both under different names. A directory with any other content is an
-// error. Missing parent directories are created.
+// complete or unchanged, even after a crash. If filePath is a snapshot directory of fastcache, it
+// stays a directory: the file in it is snapshot.ringcache, and once that is complete, the files of
+// fastcache are removed. A directory with any other content is an error. Missing parent directories
+// are created.
 func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if procs := runtime.GOMAXPROCS(0); concurrency <= 0 || concurrency > procs {
 		concurrency = procs
 	}
-	dir := filepath.Dir(filePath)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("fastcache: make folder %q: %w", dir, err)
-	}
 	o := ringcache.SaveOptions{Concurrency: concurrency}
 	target := filePath
-	if isSnapshotFolder(filePath) { // any other is an error of Save
-		target += ".ringcache-file"
+	old, ok := oldFiles(filePath)
+	if ok { // any other directory is an error of Save
+		target = inside(filePath, folderFile)
 	}
 	if err := c.inner.Load().Save(context.Background(), target, o); err != nil {
 		return fmt.Errorf("fastcache: save cache to %q: %w", filePath, err)
 	}
-	if target == filePath {
-		return nil
-	}
-	old := filePath + ".ringcache-folder"
-	if err := os.Rename(filePath, old); err != nil {
-		return fmt.Errorf("fastcache: move %q to %q: %w", filePath, old, err)
-	}
-	if err := os.Rename(target, filePath); err != nil {
-		return fmt.Errorf("fastcache: move %q to %q: %w", target, filePath, err)
-	}
-	if err := os.RemoveAll(old); err != nil {
-		return fmt.Errorf("fastcache: remove folder %q: %w", old, err)
+	for _, name := range old {
+		err := os.Remove(inside(filePath, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // another save may have done it
+			return fmt.Errorf("fastcache: remove old snapshot: %w", err)
+		}
 	}
 	return nil
 }
 
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
+// folderFile replaces fastcache's files in its snapshot directory. Nothing outside that directory
+// is written or renamed.
+const folderFile = "snapshot.ringcache"
 
-// isSnapshotFolder reports whether a directory contains only a snapshot of fastcache.
-func isSnapshotFolder(path string) bool {
+// tempFile matches the names of folderFiles that Save has not completed.
+var tempFile = regexp.MustCompile(`^\.snapshot\.ringcache\.\d+\.ringcache-tmp$`)
+
+// inside returns the path of a file in a directory. filepath.Join would cut out "..", which may
+// follow a link.
+func inside(folder, name string) string { return folder + string(filepath.Separator) + name }
+
+// oldFiles returns the names of fastcache's files in a directory, and whether the directory holds a
+// snapshot and nothing else.
+func oldFiles(path string) (names []string, ok bool) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return false
+		return nil, false
 	}
-	found := false
 	for _, e := range entries {
-		isMetadata := e.Name() == metadataFile
-		if !e.Type().IsRegular() || !isMetadata && !dataFile.MatchString(e.Name()) {
-			return false
+		name := e.Name()
+		isOld := name == metadataFile || dataFile.MatchString(name)
+		isOurs := name == folderFile || tempFile.MatchString(name)
+		if !e.Type().IsRegular() || !isOld && !isOurs {
+			return nil, false
 		}
-		found = found || isMetadata
+		if isOld {
+			names = append(names, name)
+		}
+		ok = ok || name == metadataFile || name == folderFile
 	}
-	return found
+	return names, ok
 }
 
 // LoadFromFile returns a cache with the entries and the capacity of a snapshot: a file
-// written by SaveToFile, or a directory written by fastcache itself.
+// written by SaveToFile, or a directory written by fastcache itself, or by SaveToFile in its place.
 func LoadFromFile(filePath string) (*Cache, error) {
 	return load(filePath, 0)
 }
@@ -98,11 +101,20 @@ func LoadFromFileOrNew(filePath string, maxBytes int) *Cache {
 
 // load loads a snapshot of the capacity that maxBytes means, of any if it is 0.
 func load(filePath string, maxBytes int) (*Cache, error) {
-	from := loadFile
-	if isFolder(filePath) {
-		from = loadFolder
+	path := filePath
+	if info, err := os.Stat(filePath); err == nil && info.IsDir() {
+		path = inside(filePath, folderFile)
 	}
-	c, err := from(filePath, maxBytes)
+	c, err := loadFile(path, maxBytes)
+	if path != filePath && errors.Is(err, os.ErrNotExist) {
+		c, err = loadFolder(filePath, maxBytes)
+		if _, is := os.Lstat(path); is == nil { // a save may have removed some of the files
+			if err == nil {
+				c.Reset()
+			}
+			c, err = loadFile(path, maxBytes)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fastcache: load cache from %q: %w", filePath, err)
 	}

@@ -53,7 +53,19 @@ func TestLoadFromFile_Missing(t *testing.T) {
 	require.Nil(t, c)
 }
 
-// fastcache itself writes its folder, which is read, and replaced by a file.
+// requireOnly fails unless a folder has only the files with these names.
+func requireOnly(t *testing.T, folder string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	require.ElementsMatch(t, names, got)
+}
+
+// fastcache itself writes its folder, which is read, and whose files are replaced by another one.
 func TestFolder_OfFastcacheMovesOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	old := real.New(64 << 20)
@@ -89,9 +101,7 @@ func TestFolder_OfFastcacheMovesOver(t *testing.T) {
 	require.Equal(t, "0123456789abcdef", string(c.Get(nil, []byte("sixteen"))))
 
 	require.NoError(t, c.SaveToFile(path))
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	require.True(t, info.Mode().IsRegular(), "a file now")
+	requireOnly(t, path, "snapshot.ringcache")
 	again, err := LoadFromFile(path)
 	require.NoError(t, err)
 	defer again.Reset()
@@ -128,6 +138,152 @@ func TestFolder_AfterWraps(t *testing.T) {
 		}
 	}
 	require.Greater(t, kept, there*85/100, "all but what the index takes the place of")
+}
+
+// Saves that find the directory at the same time leave a file in it, and nothing else.
+func TestSaveToFile_TwoReplaceWhatIsInADirectory(t *testing.T) {
+	c := New(1)
+	defer c.Reset()
+	k, v := pair(1)
+	c.Set(k, v)
+	for range 20 {
+		path := filepath.Join(t.TempDir(), "cache")
+		old := real.New(1)
+		require.NoError(t, old.SaveToFile(path))
+		old.Reset()
+		errs := make(chan error)
+		for range 2 {
+			go func() { errs <- c.SaveToFile(path) }()
+		}
+		one, other := <-errs, <-errs
+		require.NoError(t, one)
+		require.NoError(t, other)
+		loaded, err := LoadFromFile(path)
+		require.NoError(t, err)
+		require.Equal(t, v, loaded.Get(nil, k))
+		loaded.Reset()
+		requireOnly(t, path, "snapshot.ringcache")
+	}
+}
+
+// An interrupted save leaves an incomplete file next to fastcache's, or a complete one next to all
+// or some of them. Loads find the last complete snapshot, and the next save removes the rest.
+func TestSaveToFile_AfterACrash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache")
+	temp := filepath.Join(path, ".snapshot.ringcache.123.ringcache-tmp")
+	old := real.New(1)
+	defer old.Reset()
+	c := New(1)
+	defer c.Reset()
+	old.Set([]byte("k"), []byte("old"))
+	c.Set([]byte("k"), []byte("new"))
+	requireLoads := func(value string) {
+		t.Helper()
+		loaded, err := LoadFromFileMaxBytes(path, 1)
+		require.NoError(t, err)
+		require.Equal(t, value, string(loaded.Get(nil, []byte("k"))))
+		loaded.Reset()
+	}
+	for range 2 { // the second time after a return to fastcache
+		require.NoError(t, old.SaveToFile(path))
+		require.NoError(t, os.WriteFile(temp, []byte("part"), 0o600))
+		requireLoads("old")
+		require.NoError(t, c.SaveToFile(filepath.Join(path, "snapshot.ringcache")))
+		requireLoads("new")
+		require.NoError(t, os.Remove(filepath.Join(path, "metadata.bin")))
+		requireLoads("new")
+		require.NoError(t, os.WriteFile(temp, []byte("part"), 0o600))
+		require.NoError(t, c.SaveToFile(path))
+		requireLoads("new")
+		requireOnly(t, path, "snapshot.ringcache")
+	}
+}
+
+// A load during a save finds all entries, however many of fastcache's files the save has removed.
+func TestLoadFromFile_WhileASaveReplacesFastcachesFiles(t *testing.T) {
+	k, v := pair(1)
+	old := real.New(1)
+	defer old.Reset()
+	old.Set(k, v)
+	c := New(1)
+	defer c.Reset()
+	c.Set(k, v)
+	path := filepath.Join(t.TempDir(), "cache")
+	for range 50 {
+		require.NoError(t, old.SaveToFileConcurrent(path, 8))
+		saved := make(chan error, 1)
+		go func() { saved <- c.SaveToFile(path) }()
+		for done := false; !done; {
+			select {
+			case err := <-saved:
+				require.NoError(t, err)
+				done = true
+			default:
+			}
+			loaded, err := LoadFromFile(path)
+			require.NoError(t, err)
+			require.Equal(t, v, loaded.Get(nil, k))
+			loaded.Reset()
+		}
+	}
+}
+
+// A directory is found where the system finds it, though a link leads to the one that it is in.
+func TestSaveToFile_FolderBehindALink(t *testing.T) {
+	near, far := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(far, "below"), 0o755))
+	if os.Symlink(filepath.Join(far, "below"), filepath.Join(near, "link")) != nil {
+		t.Skip("no links here")
+	}
+	writeFolder(t, filepath.Join(near, "cache"), 1, nil)
+	writeFolder(t, filepath.Join(far, "cache"), 1, nil)
+	path := near + "/link/../cache"
+	c, err := LoadFromFile(path)
+	require.NoError(t, err)
+	defer c.Reset()
+	require.NoError(t, c.SaveToFile(path))
+	requireOnly(t, filepath.Join(far, "cache"), "snapshot.ringcache")
+	requireOnly(t, filepath.Join(near, "cache"), metadataFile, "data.0.bin")
+	loaded, err := LoadFromFile(path)
+	require.NoError(t, err)
+	loaded.Reset()
+}
+
+// Files next to the path are the user's. Saves and loads leave them alone, whether the path is a
+// file, a directory, or missing.
+func TestFile_WhatIsBesideItStays(t *testing.T) {
+	c := New(1)
+	defer c.Reset()
+	old := real.New(1)
+	defer old.Reset()
+	for _, suffix := range []string{".ringcache-file", ".ringcache-folder"} {
+		for kind, make := range map[string]func(path string) error{
+			"file":         func(path string) error { return os.WriteFile(path, nil, 0o600) },
+			"snapshot":     c.SaveToFile,
+			"fastcache's":  old.SaveToFile,
+			"folder":       func(path string) error { return os.MkdirAll(path+"/own", 0o755) },
+			"empty folder": func(path string) error { return os.Mkdir(path, 0o755) },
+		} {
+			path := filepath.Join(t.TempDir(), "cache")
+			require.NoError(t, make(path+suffix))
+			before, err := os.Lstat(path + suffix)
+			require.NoError(t, err)
+			_, err = LoadFromFile(path)
+			require.ErrorIs(t, err, os.ErrNotExist, "%s%s", kind, suffix)
+			saves := []func(path string) error{c.SaveToFile, old.SaveToFile, c.SaveToFile}
+			for _, save := range saves {
+				require.NoError(t, save(path))
+				loaded, err := LoadFromFile(path)
+				require.NoError(t, err)
+				loaded.Reset()
+				requireOnly(t, filepath.Dir(path), "cache", "cache"+suffix)
+				after, err := os.Lstat(path + suffix)
+				require.NoError(t, err)
+				require.True(t, os.SameFile(before, after), "%s%s", kind, suffix)
+				require.Equal(t, before.ModTime(), after.ModTime(), "%s%s", kind, suffix)
+			}
+		}
+	}
 }
 
 func TestFolder_DamageIsAnError(t *testing.T) {
@@ -180,9 +336,7 @@ func TestFolder_OddNamesAndSizes(t *testing.T) {
 	require.Equal(t, "v", string(c.Get(nil, []byte("k"))))
 	require.NoError(t, c.SaveToFile(path))
 	c.Reset()
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	require.Len(t, left, 1, "nothing but the file")
+	requireOnly(t, path, "snapshot.ringcache")
 
 	folder := t.TempDir()
 	chunks := []byte{0x40, 0x0d, 3, 0, 0, 0, 0, 0} // 200,000 in each bucket: 6 TB

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 
@@ -27,7 +26,7 @@ var dataFile = regexp.MustCompile(`^data\.\d+\.bin$`)
 
 // loadFolder moves the entries of fastcache's snapshot into a new cache.
 func loadFolder(folder string, maxBytes int) (*Cache, error) {
-	capacity, err := folderCapacity(filepath.Join(folder, metadataFile))
+	capacity, err := folderCapacity(inside(folder, metadataFile))
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +42,7 @@ func loadFolder(folder string, maxBytes int) (*Cache, error) {
 		if !dataFile.MatchString(entry.Name()) {
 			continue
 		}
-		if err := c.loadBuckets(filepath.Join(folder, entry.Name())); err != nil {
+		if err := c.loadBuckets(inside(folder, entry.Name())); err != nil {
 			c.Reset()
 			return nil, fmt.Errorf("%s: %w", entry.Name(), err)
 		}

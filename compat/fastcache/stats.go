@@ -12,7 +12,7 @@ type Stats struct {
 	// each part.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set; a call of SetBig counts once, plus once for each part of 64 KB.
+	// SetCalls counts calls of Set; a call of SetBig counts once, plus once for each part.
 	SetCalls uint64
 
 	// Misses counts the GetCalls that found nothing.
@@ -25,7 +25,8 @@ type Stats struct {
 	// Corruptions counts damaged records.
 	Corruptions uint64
 
-	// EntriesCount is the number of entries that can be found.
+	// EntriesCount is the number of entries in the cache. Each part of a SetBig value counts, also
+	// after a Del of its key, until it is evicted.
 	EntriesCount uint64
 
 	// EvictedBytes counts the bytes of entries evicted to make room. (fastcache 1.13.0 has this

@@ -10,12 +10,12 @@
 package atomicfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/ringcache/ringcache/internal/osfile"
@@ -24,12 +24,9 @@ import (
 // File is the new file. Only its owner can read it (mode 0600).
 type File struct {
 	*os.File
-	path string // of the file to be replaced
+	path string // of the file to be replaced, absolute and without a link at its end
 	done bool
 }
-
-// ErrInUse is returned by Create for a file that is in use.
-var ErrInUse = errors.New("the cache uses this file itself (Options.File)")
 
 const (
 	suffix = ".ringcache-tmp"
@@ -39,18 +36,18 @@ const (
 	closeFirst = runtime.GOOS == "windows"
 )
 
-// Create creates a new file that is to replace the one at path, in a directory that exists, unless
-// that is one of inUse. It removes the files that dead writers have left.
-func Create(path string, inUse ...string) (*File, error) {
+// Create creates a new file that is to replace the one at path, and missing directories. It removes
+// the files that dead writers have left.
+func Create(path string) (*File, error) {
 	path, err := osfile.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	if path, err = osfile.Target(path); err != nil {
+	if err := osfile.MakeDirs(path); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(inUse, func(other string) bool { return isSame(path, other) }) {
-		return nil, ErrInUse
+	if path, err = osfile.Target(path); err != nil {
+		return nil, err
 	}
 	removeLeftovers(path)
 	for range tries {
@@ -60,37 +57,23 @@ func Create(path string, inUse ...string) (*File, error) {
 		}
 		// Another writer may take it for a leftover until it is locked. On a file system without locks,
 		// leftovers stay.
-		if errors.Is(osfile.Lock(f), osfile.ErrLocked) {
-			f.Close()
-			continue
+		if err = osfile.Lock(f); !errors.Is(err, osfile.ErrLocked) {
+			err = osfile.At(f, f.Name())
 		}
-		if err = osfile.At(f, f.Name()); err == nil {
+		if err == nil {
 			err = osfile.MakePrivate(f)
 		}
 		made := &File{File: f, path: path}
-		if err == nil {
+		switch {
+		case err == nil:
 			return made, nil
+		case !errors.Is(err, osfile.ErrLocked):
+			made.Discard()
+			return nil, err
 		}
-		if errors.Is(err, osfile.ErrMoved) {
-			f.Close()
-			continue
-		}
-		made.Discard()
-		return nil, err
+		f.Close()
 	}
 	return nil, fmt.Errorf("new files for %s were removed %d times", path, tries)
-}
-
-// isSame reports whether two paths are those of one file, which need not exist.
-func isSame(a, b string) bool {
-	return exist(a, b) || filepath.Base(a) == filepath.Base(b) && exist(dirOf(a), dirOf(b))
-}
-
-// exist reports whether two paths are those of one file, which exists.
-func exist(a, b string) bool {
-	one, err := os.Stat(a)
-	other, otherErr := os.Stat(b)
-	return errors.Join(err, otherErr) == nil && os.SameFile(one, other)
 }
 
 // dirOf returns the directory of a path, not cleaned: ".." may follow a link.
@@ -100,51 +83,45 @@ func dirOf(path string) string {
 }
 
 // prefixOf returns the common prefix of the names of all new files for path. It is cut so that
-// names are not too long for file systems.
+// names are not too long for file systems, some of which take only valid UTF-8.
 func prefixOf(path string) string {
 	base := filepath.Base(path)
-	return "." + base[:min(len(base), 200)] + "."
+	return "." + strings.ToValidUTF8(base[:min(len(base), 200)], "") + "."
 }
 
 // removeLeftovers removes the files of writers to path that have died. Errors are ignored, since
 // they do not prevent writing.
 func removeLeftovers(path string) {
-	d, err := os.Open(dirOf(path))
-	if err != nil {
-		return
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	for _, name := range names {
-		unique, ours := strings.CutPrefix(name, prefixOf(path))
+	entries, _ := os.ReadDir(dirOf(path))
+	for _, e := range entries {
+		unique, ours := strings.CutPrefix(e.Name(), prefixOf(path))
 		unique, ended := strings.CutSuffix(unique, suffix)
 		if ours && ended && strings.Trim(unique, "0123456789") == "" {
-			removeIdle(dirOf(path) + name)
+			removeIdle(dirOf(path) + e.Name())
 		}
 	}
 }
 
 // removeIdle removes the file of that name unless it is locked.
 func removeIdle(name string) {
-	f, err := osfile.Open(name, os.O_RDWR)
-	if err != nil {
-		return
+	if f, err := osfile.Open(name, os.O_RDWR|osfile.NoFollow); err == nil {
+		if osfile.Lock(f) == nil {
+			(&File{File: f}).Discard()
+		}
+		f.Close()
 	}
-	old := File{File: f}
-	if osfile.Lock(f) == nil {
-		old.Discard()
-	}
-	f.Close()
 }
 
 // Commit replaces the old file by the new one, and closes it. It returns when both the contents and
-// the name are on the disk. After an error of the last step, syncing the directory, the file is
-// replaced, but a crash of the machine may undo that.
-func (f *File) Commit() error {
-	if err := f.Sync(); err != nil {
-		return err
+// the name are on the disk. Once the contents are, which may take long, check returns an error if a
+// file that has come to the path must stay. After an error of the last step, syncing the directory,
+// the file is replaced, but a crash of the machine may undo that.
+func (f *File) Commit(check func(path string) error) error {
+	err := f.Sync()
+	if err == nil {
+		_, err = osfile.Target(f.path)
 	}
-	if _, err := osfile.Target(f.path); err != nil {
+	if err = cmp.Or(err, check(f.path)); err != nil {
 		return err
 	}
 	if closeFirst {

@@ -1,10 +1,12 @@
 package atomicfile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,6 +23,9 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
+// anyFile lets a file be replaced whatever it is.
+func anyFile(string) error { return nil }
+
 func TestFile_TakesThePlace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -29,7 +34,7 @@ func TestFile_TakesThePlace(t *testing.T) {
 		require.NoError(t, err)
 		_, err = f.WriteString(text)
 		require.NoError(t, err)
-		require.NoError(t, f.Commit())
+		require.NoError(t, f.Commit(anyFile))
 		f.Discard() // has no effect any more
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -44,6 +49,30 @@ func TestFile_TakesThePlace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "two", string(b))
 	require.Equal(t, []string{"file"}, names(t, dir))
+}
+
+// Another file that has come to the path may stay. It is looked at last, since all before may take
+// long: the new file is complete by then, and only the new name is missing.
+func TestFile_LeavesAnother(t *testing.T) {
+	dir := t.TempDir()
+	path, mustStay := filepath.Join(dir, "file"), errors.New("it must stay")
+	f, err := Create(path)
+	require.NoError(t, err)
+	_, err = f.WriteString("new")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte("other"), 0o600))
+	require.ErrorIs(t, f.Commit(func(at string) error {
+		require.Equal(t, path, at)
+		b, err := os.ReadFile(at)
+		require.NoError(t, err)
+		require.Equal(t, "other", string(b))
+		return mustStay
+	}), mustStay)
+	f.Discard()
+	require.Equal(t, []string{"file"}, names(t, dir))
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "other", string(b))
 }
 
 // What dead writers have left goes, what others are writing stays, and so does what only
@@ -63,8 +92,8 @@ func TestFile_RemovesLeftovers(t *testing.T) {
 	two, err := Create(path)
 	require.NoError(t, err)
 	require.Len(t, names(t, dir), len(others)+2)
-	require.NoError(t, one.Commit())
-	require.NoError(t, two.Commit())
+	require.NoError(t, one.Commit(anyFile))
+	require.NoError(t, two.Commit(anyFile))
 	require.ElementsMatch(t, append(others, "file"), names(t, dir))
 }
 
@@ -78,15 +107,17 @@ func TestFile_CannotTakeThePlace(t *testing.T) {
 	f, err := Create(other)
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(other, 0o755)) // meanwhile
-	require.ErrorIs(t, f.Commit(), osfile.ErrIrregular)
+	require.ErrorIs(t, f.Commit(anyFile), osfile.ErrIrregular)
 	f.Discard()
 	require.Equal(t, []string{"folder", "other"}, names(t, dir))
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = Create(filepath.Join(file, "below"))
 	require.Error(t, err)
-	long := filepath.Join(dir, strings.Repeat("x", 250)) // names have 255 bytes at most
-	f, err = Create(long)
-	require.NoError(t, err)
-	require.NoError(t, f.Commit())
+	for _, c := range []string{"x", "\u20ac"} { // names have 255 bytes at most
+		f, err = Create(filepath.Join(dir, strings.Repeat(c, 249/len(c))))
+		require.NoError(t, err)
+		require.True(t, utf8.ValidString(f.Name()))
+		require.NoError(t, f.Commit(anyFile))
+	}
 }

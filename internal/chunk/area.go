@@ -38,11 +38,10 @@ const (
 // area is what Memory.Map returned, from which chunks are handed out in turn.
 type area struct {
 	mem   []byte
-	taken int  // bytes that were ever handed out, from the start on
-	from  int  // Pool.handed when it was new
-	pages bool // for index pages
-	asked int  // bytes for which large pages are wanted, from the start on
-	holes int  // chunks and pages that were handed out, and have no memory now
+	taken int // bytes that were ever handed out, from the start on
+	from  int // Pool.handed when it was new
+	asked int // bytes for which large pages are wanted, from the start on
+	holes int // chunks and pages that were handed out, and have no memory now
 }
 
 // start returns the area's address.
@@ -61,7 +60,7 @@ func (p *Pool) mapLocked(n int, forPages bool) (*area, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w: %w", n, ErrNoMemory, err)
 	}
-	a := &area{mem: m, from: p.handed, pages: forPages}
+	a := &area{mem: m, from: p.handed}
 	if p.huge == AtOnce || forPages && p.huge != Never {
 		a.asked = n
 	}
@@ -78,18 +77,11 @@ func (p *Pool) areaAt(at uintptr) int {
 	return i
 }
 
-// settledLocked returns how many bytes of an area are settled.
-func (p *Pool) settledLocked(a *area) int {
-	if a.pages {
-		return a.taken
-	}
-	return min(a.taken, max(0, p.handed-a.from-settledAfter*p.chunkSize))
-}
-
 // askLocked asks for large pages for what is settled of an area.
 func (p *Pool) askLocked(a *area) {
-	if n := p.settledLocked(a); p.huge == WhenFull && n > a.asked {
-		a.asked = n
+	settled := min(a.taken, p.handed-a.from-settledAfter*p.chunkSize)
+	if p.huge == WhenFull && settled > a.asked {
+		a.asked = settled
 		p.adviseLocked(a)
 	}
 }

@@ -175,7 +175,7 @@ func TestArea_IndexPagesAreLargeAtOnce(t *testing.T) {
 		p := NewPool(k.memory(), pageAreasFrom, MaxSize, huge)
 		_, err := p.Pages(1)
 		require.NoError(t, err)
-		require.True(t, p.areas[0].pages)
+		require.Same(t, p.pageArea, p.areas[0])
 		require.Equal(t, wanted, k.wantedIn(t, p.areas[0]) > 0, "%v", huge)
 	}
 }

@@ -150,7 +150,7 @@ func (p *Pool) probeLocked(n int) error {
 	if p.mem.Headroom == 0 {
 		return nil
 	}
-	leave := min(p.mem.Headroom, 4*(int(p.used.Load())+n))
+	leave := 4 * min(p.mem.Headroom/4, int(p.used.Load())+n) // in an int of 32 bits
 	if err := p.mem.Probe(n + leave); err != nil {
 		return fmt.Errorf("map %d bytes and leave %d free: %w: %w", n, leave, ErrNoMemory, err)
 	}

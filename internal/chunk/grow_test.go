@@ -187,3 +187,15 @@ func TestGrow_Headroom(t *testing.T) {
 	require.GreaterOrEqual(t, m.left, headroom)
 	require.LessOrEqual(t, m.left, headroom+2*leastArea)
 }
+
+// Where an int has 32 bits, it does not hold four times what a large cache has.
+func TestPool_LeavesTheHeadroom(t *testing.T) {
+	const mb = 1 << 20
+	asked := 0
+	p := &Pool{mem: Memory{Headroom: 4 * mb, Probe: func(n int) error { asked = n; return nil }}}
+	for _, used := range []int{0, 600 * mb, 1200 * mb, 1800 * mb} {
+		p.used.Store(int64(used))
+		require.NoError(t, p.probeLocked(64*mb))
+		require.Equal(t, 68*mb, asked, "with %d bytes in use", used)
+	}
+}

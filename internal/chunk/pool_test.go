@@ -44,12 +44,14 @@ func TestPool_PagesLieInAreasOfTheirOwn(t *testing.T) {
 		p := NewPool(m.memory(), bound, MaxSize, Never)
 		type piece struct{ from, to uintptr }
 		var all []piece
-		forPages := func(r Ref) bool { return p.areas[p.areaAt(uintptr(r.Pointer()))].pages }
+		pageAreas := map[*area]bool{}
+		forPages := func(r Ref) bool { return pageAreas[p.areas[p.areaAt(uintptr(r.Pointer()))]] }
 		for i := range 512 {
 			rs, err := p.Pages(1)
 			require.NoError(t, err)
 			at := uintptr(rs[0].Pointer())
 			all = append(all, piece{at, at + uintptr(p.PageSize())})
+			pageAreas[p.pageArea] = true
 			require.Equal(t, apart, forPages(rs[0]), "page %d", i)
 			for range 1 + i%5 { // beyond the end of a map
 				r, err := p.Chunk()

@@ -18,17 +18,17 @@ const Never = math.MaxUint32
 // Clock tells how old a cache is. It is read for expiries, and occasionally to measure how long
 // entries stay. The first tick is 1, so that 0 can mean never.
 type Clock struct {
-	start time.Time            // with a monotonic reading: the wall clock may be set
-	fake  func() time.Duration // replaces Age in a test
-	times Times
-	grace uint32 // ticks of Times.Grace
-	half  int64  // ticks of half of Times.Idle, rounded up
-	sleep sleep
-	Idles bool // records have an idle time, and therefore two deadlines
+	start    time.Time            // with a monotonic reading: the wall clock may be set
+	fake     func() time.Duration // replaces Age in a test
+	settings Settings
+	grace    uint32 // ticks of Settings.Grace
+	half     int64  // ticks of half of Settings.Idle, rounded up
+	sleep    sleep
+	Idles    bool // records have an idle time, and therefore two deadlines
 }
 
-// Times determine how long entries live. The zero value means forever.
-type Times struct {
+// Settings determine how long entries live. The zero value means forever.
+type Settings struct {
 	Jitter float64       // the largest random fraction subtracted from a TTL, below 1
 	Grace  time.Duration // how long an expired entry is kept
 	Idle   time.Duration // after which unused entries expire; 0: they do not
@@ -36,11 +36,15 @@ type Times struct {
 
 // New returns a clock that began at start, a time with a monotonic reading. A test may pass another
 // source of the age.
-func New(start time.Time, t Times, fake func() time.Duration) Clock {
-	grace := uint32(min(int64(t.Grace/Tick), math.MaxUint32))
-	half := min(int64((t.Idle/2+Tick-1)/Tick), math.MaxUint32)
-	return Clock{start: start, fake: fake, times: t, grace: grace, half: half, Idles: t.Idle != 0,
-		sleep: sleepSince()}
+func New(start time.Time, s Settings, fake func() time.Duration) Clock {
+	grace := uint32(min(int64(s.Grace/Tick), math.MaxUint32))
+	half := min(int64((s.Idle/2+Tick-1)/Tick), math.MaxUint32)
+	// Where readings are interrupted, too little counts as asleep before: if the clock leapt ahead,
+	// entries that are set from then on would live longer once a clock that resumes from an earlier
+	// mark measures them.
+	_, before := asleep()
+	return Clock{start: start, fake: fake, settings: s, grace: grace, half: half, Idles: s.Idle != 0,
+		sleep: sleep{before: before, source: asleep}}
 }
 
 // Born returns when a clock begins that is made now: up to a tick earlier, by the wall clock, so
@@ -89,10 +93,10 @@ func (c *Clock) In(ttl time.Duration) uint32 {
 
 // Jittered returns ttl less a random part, but not less than a tick.
 func (c *Clock) Jittered(ttl time.Duration) time.Duration {
-	if c.times.Jitter == 0 || ttl < Tick {
+	if c.settings.Jitter == 0 || ttl < Tick {
 		return ttl
 	}
-	return max(Tick, ttl-time.Duration(rand.Float64()*c.times.Jitter*float64(ttl)))
+	return max(Tick, ttl-time.Duration(rand.Float64()*c.settings.Jitter*float64(ttl)))
 }
 
 // Until returns the time until a tick begins.
@@ -119,10 +123,10 @@ func (c *Clock) FreshAt(expiry, now uint32) bool {
 // IdleEnd returns the expiry of a record that is read or written now and has last as its last
 // deadline; 0 means never.
 func (c *Clock) IdleEnd(last uint32) uint32 {
-	if c.times.Idle == 0 {
+	if c.settings.Idle == 0 {
 		return last
 	}
-	return Earlier(last, c.In(c.times.Idle))
+	return Earlier(last, c.In(c.settings.Idle))
 }
 
 // Earlier returns the earlier of two ticks; 0 means never.
@@ -151,21 +155,10 @@ const sleepCheck = 10 * time.Millisecond
 
 // sleep is how long the machine has slept since a clock was made.
 type sleep struct {
-	source func() time.Duration // total time asleep, never too long
-	before time.Duration        // part of the total before the clock was made
-	known  atomic.Int64         // time asleep since then, as last determined
-	next   atomic.Int64         // awake time at which to check again
-}
-
-// sleepSince returns the sleep of a clock that begins now. Where readings are interrupted, it
-// counts too little: if the clock leapt ahead, entries that are set from then on would live longer
-// once a clock that resumes from an earlier mark measures them.
-func sleepSince() sleep {
-	_, before := asleep()
-	return sleep{before: before, source: func() time.Duration {
-		least, _ := asleep()
-		return least
-	}}
+	source func() (least, most time.Duration) // bounds of the total time asleep
+	before time.Duration                      // part of the total before the clock was made
+	known  atomic.Int64                       // time asleep since then, as last determined
+	next   atomic.Int64                       // awake time at which to check again
 }
 
 // until returns the time asleep until the clock's awake time is awake. Smaller differences than
@@ -174,7 +167,8 @@ func (s *sleep) until(awake time.Duration) time.Duration {
 	known := s.known.Load()
 	if int64(awake) >= s.next.Load() {
 		s.next.Store(int64(awake + sleepCheck))
-		slept := int64(s.source() - s.before)
+		least, _ := s.source()
+		slept := int64(least - s.before)
 		for slept >= known+int64(inexact) && !s.known.CompareAndSwap(known, slept) {
 			known = s.known.Load()
 		}

@@ -10,7 +10,7 @@ import (
 
 // fakeClock returns a clock that shows what *now says.
 func fakeClock(now *time.Duration) Clock {
-	return New(time.Now(), Times{}, func() time.Duration { return *now })
+	return New(time.Now(), Settings{}, func() time.Duration { return *now })
 }
 
 // What lives for a time is expired when that is over, and at most a tick before.
@@ -39,7 +39,7 @@ func TestClock_FirstTickIsOne(t *testing.T) {
 	require.EqualValues(t, 1, c.Now())
 	now = Tick
 	require.EqualValues(t, 2, c.Now())
-	real := New(time.Now(), Times{}, nil)
+	real := New(time.Now(), Settings{}, nil)
 	require.EqualValues(t, 1, real.Now())
 }
 
@@ -60,7 +60,7 @@ func TestClock_Ends(t *testing.T) {
 // is a tick at least; what is below a tick stays as it is.
 func TestClock_Jitter(t *testing.T) {
 	var now time.Duration
-	c := New(time.Now(), Times{Jitter: 0.5}, func() time.Duration { return now })
+	c := New(time.Now(), Settings{Jitter: 0.5}, func() time.Duration { return now })
 	least, most := time.Hour, time.Duration(0)
 	for range 2000 {
 		ttl := c.Jittered(time.Minute)
@@ -91,7 +91,7 @@ func TestClock_Grace(t *testing.T) {
 		{Tick, math.MaxUint32 - 1, math.MaxUint32}, {Tick, math.MaxUint32, math.MaxUint32},
 		{math.MaxInt64, 5, math.MaxUint32}, {math.MaxInt64, 1, math.MaxUint32},
 	} {
-		c := New(time.Now(), Times{Grace: tt.grace}, nil)
+		c := New(time.Now(), Settings{Grace: tt.grace}, nil)
 		require.Equal(t, tt.want, c.KeptUntil(tt.expiry), "%+v", tt)
 	}
 }

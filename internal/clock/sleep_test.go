@@ -12,7 +12,7 @@ import (
 // the clock was made does not. Differences of less than a millisecond are none.
 func TestSleep_CountsOnceItIsKnown(t *testing.T) {
 	slept := time.Hour
-	s := sleep{source: func() time.Duration { return slept }, before: slept}
+	s := sleep{source: func() (least, most time.Duration) { return slept, slept }, before: slept}
 	require.Zero(t, s.until(0))
 	slept += time.Millisecond - 1
 	require.Zero(t, s.until(sleepCheck))
@@ -24,9 +24,9 @@ func TestSleep_CountsOnceItIsKnown(t *testing.T) {
 }
 
 func TestClock_GoesOnWhileTheMachineSleeps(t *testing.T) {
-	c := New(time.Now().Add(-time.Minute), Times{}, nil)
+	c := New(time.Now().Add(-time.Minute), Settings{}, nil)
 	slept := c.sleep.before
-	c.sleep.source = func() time.Duration { return slept }
+	c.sleep.source = func() (least, most time.Duration) { return slept, slept }
 	at := c.In(time.Hour)
 	require.False(t, c.Expired(at))
 	slept += time.Hour
@@ -38,11 +38,11 @@ func TestClock_GoesOnWhileTheMachineSleeps(t *testing.T) {
 func TestSleep_OnlyGrows(t *testing.T) {
 	var mu sync.Mutex
 	slept := time.Duration(0)
-	s := sleep{source: func() time.Duration {
+	s := sleep{source: func() (least, most time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		slept += time.Millisecond
-		return slept
+		return slept, slept
 	}}
 	var wg sync.WaitGroup
 	for range 4 {

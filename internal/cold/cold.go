@@ -4,10 +4,10 @@
 package cold
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,10 +21,10 @@ type Compression struct {
 	Dicts [Dicts]atomic.Pointer[ValueCompressor]
 	Share atomic.Uint64 // bits of a float64: the cold part's share of the memory
 
-	Buckets chan int32    // numbers of the buckets whose queues are half full
-	stop    chan struct{} // closed by End
-	once    sync.Once     // of End
-	foreign bool          // the file was missing, or another Compressor's
+	Buckets chan int32      // numbers of the buckets whose queues are half full
+	life    context.Context // of the goroutine
+	end     context.CancelFunc
+	foreign bool // the file was missing, or another Compressor's
 
 	// Used by the goroutine alone, once the cache is open.
 	Dict    uint8  // the dictionary for the next values
@@ -75,9 +75,9 @@ func New(g *Config) *Compression {
 	s := &Compression{
 		Config:  *g,
 		Buckets: make(chan int32, g.Buckets),
-		stop:    make(chan struct{}),
 		next:    1,
 	}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.Share.Store(math.Float64bits(FullShare)) // until the ratio is known
 	s.Dicts[0].Store(&s.WithoutDict)
 	if s.File != nil {
@@ -106,19 +106,7 @@ func (s *Compression) allow(n int) {
 }
 
 // End ends the goroutine.
-func (s *Compression) End() {
-	s.once.Do(func() { close(s.stop) })
-}
-
-// isEnded reports whether the goroutine is to end.
-func (s *Compression) isEnded() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Compression) End() { s.end() }
 
 // Signal gives the goroutine a bucket to work on. It reports false if the channel is full.
 func (s *Compression) Signal(bucket int32) bool {
@@ -133,7 +121,7 @@ func (s *Compression) Signal(bucket int32) bool {
 // Next waits for the next bucket to work on. It reports false when the cache is closed.
 func (s *Compression) Next() (bucket int32, ok bool) {
 	select {
-	case <-s.stop:
+	case <-s.life.Done():
 		return 0, false
 	case bucket = <-s.Buckets:
 		return bucket, true

@@ -141,10 +141,7 @@ func TestCold_CompressorMayCallEveryMethod(t *testing.T) {
 			g.ByHand = true
 			p = &ringtest.PackedCache{Cache: ringtest.NewCache(g), Size: 300}
 			require.NoError(t, ringtest.InTime(func() error {
-				for range 500 {
-					p.Fill(t)
-					ringtest.CompressAll(p.Cache)
-				}
+				p.FillPacked(t, 500)
 				armed = true
 				for i := 0; i < 2000 && !called; i++ {
 					p.Fill(t)
@@ -288,10 +285,7 @@ func TestCold_DamagedQueueGoesOn(t *testing.T) {
 		}
 		before, full := p.Stats(), ringtest.PolicyOf(p.Cache).UncompressedQueueFull
 		q.Run(q.Tail + at)[0] ^= 0x41 // another key, or a header of no known kind
-		for range 500 {
-			p.Fill(t)
-			ringtest.CompressAll(p.Cache)
-		}
+		p.FillPacked(t, 500)
 		after := p.Stats()
 		require.Greater(t, after.Compression.Compressed, before.Compression.Compressed+200, name)
 		require.Equal(t, full, ringtest.PolicyOf(p.Cache).UncompressedQueueFull, name)
@@ -340,7 +334,7 @@ func TestCold_DamagedKindElsewhereEndsCalls(t *testing.T) {
 			b := ringtest.Nth(c, 0)
 			b.Mu.Lock()
 			var f store.Found
-			require.True(t, b.Find(&f, k, ringtest.Shared(c).Hash(k)))
+			require.True(t, b.Find(&f, k, ringtest.HashOf(c, k)))
 			at := f.Ring.Run(f.Pos)
 			was := at[0]
 			at[0] |= 0x08

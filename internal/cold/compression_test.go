@@ -107,10 +107,7 @@ func TestCompression_BadCompress(t *testing.T) {
 			p := ringtest.NewPackedCache(t, by, nil)
 			good := p.Stats()
 			by.compress = bad
-			for range 300 {
-				p.Fill(t)
-				ringtest.CompressAll(p.Cache)
-			}
+			p.FillPacked(t, 300)
 			require.NoError(t, ringtest.Validate(p.Cache))
 			s := p.Stats()
 			z, was := &s.Compression, &good.Compression
@@ -126,10 +123,7 @@ func TestCompression_BadCompress(t *testing.T) {
 			}
 			require.Greater(t, p.RequireTrue(t), 300)
 			by.compress = nil
-			for range 1000 {
-				p.Fill(t)
-				ringtest.CompressAll(p.Cache)
-			}
+			p.FillPacked(t, 1000)
 			require.Greater(t, p.Stats().Compression.Compressed, s.Compression.Compressed, "it works again")
 			p.RequireTrue(t)
 		})
@@ -230,10 +224,7 @@ func TestCompression_BadDictionaries(t *testing.T) {
 			p := ringtest.NewPackedCache(t, by, nil)
 			before := p.Stats()
 			require.Equal(t, name != "none needed", before.Compression.Errors > 0)
-			for range 300 {
-				p.Fill(t)
-				ringtest.CompressAll(p.Cache)
-			}
+			p.FillPacked(t, 300)
 			require.Greater(t, p.Stats().Compression.Compressed, before.Compression.Compressed)
 			require.Greater(t, p.RequireTrue(t), 300)
 		})
@@ -354,10 +345,7 @@ func TestCompression_DamagedRing(t *testing.T) {
 		g.ByHand = true
 		c := ringtest.NewCache(g)
 		p := &ringtest.PackedCache{Cache: c, Size: 300}
-		for range 2000 {
-			p.Fill(t)
-			ringtest.CompressAll(p.Cache)
-		}
+		p.FillPacked(t, 2000)
 		b := ringtest.Nth(c, 0)
 		for range 20 {
 			b.Mu.Lock()
@@ -370,10 +358,7 @@ func TestCompression_DamagedRing(t *testing.T) {
 				r.Run(pos)[0] ^= 1 << rnd.IntN(8)
 			}
 			b.Mu.Unlock()
-			for range 50 {
-				p.Fill(t)
-				ringtest.CompressAll(p.Cache)
-			}
+			p.FillPacked(t, 50)
 			for id := p.Fillers - 1500; id < p.Fillers; id += 7 {
 				_ = c.Get(nil, fmt.Appendf(nil, "filler %d", id))
 			}

@@ -1,23 +1,16 @@
 package cold
 
-import (
-	"errors"
-
-	"github.com/ringcache/ringcache/internal/sidefile"
-)
+import "errors"
 
 // The file of the dictionaries has the key 0 and the Compressor's ID, and for each dictionary its
 // number and its bytes.
 const (
-	dictMagic = "ringdict"
-	idNumber  = 0
+	Magic    = "ringdict" // the first 8 bytes of the file
+	idNumber = 0
 
 	// MostID is the length of the longest ID.
 	MostID = 64
 )
-
-// OpenFile opens the file of dictionaries at path.
-func OpenFile(path string) (*sidefile.File, error) { return sidefile.Open(path, dictMagic) }
 
 // fileKey returns the key of a dictionary, or of the ID.
 func fileKey(number uint8, bytes string) string { return string([]byte{number}) + bytes }
@@ -35,9 +28,11 @@ func (s *Compression) restore(found map[string]uint64) {
 		}
 		s.next = max(s.next, key[0]+1) // also if it cannot be opened
 		values, err := Guarded(func() (ValueCompressor, error) { return s.Open([]byte(key[1:])) })
-		if err == nil {
-			s.add(key[0], values)
+		if err != nil {
+			s.Counts.Failed.Add(1)
+			continue
 		}
+		s.add(key[0], values)
 	}
 }
 
@@ -48,9 +43,10 @@ func (s *Compression) add(number uint8, values ValueCompressor) {
 }
 
 // TakeOver makes the file of dictionaries this Compressor's, once the cache has no value left that
-// another one has packed. The next process can then recover what is packed from now on.
+// another one has packed. The next process can then recover what is packed from now on. Without a
+// Compressor, s is nil.
 func (s *Compression) TakeOver() error {
-	if !s.foreign {
+	if s == nil || !s.foreign {
 		return nil
 	}
 	s.foreign = false
@@ -62,7 +58,7 @@ func (s *Compression) TakeOver() error {
 
 // Renew makes a dictionary if one is due.
 func (s *Compression) Renew() {
-	if s.Samples.Enough() && !s.isEnded() {
+	if s.Samples.Enough() && s.life.Err() == nil {
 		if err := s.renew(); err != nil {
 			s.Counts.Failed.Add(1)
 		}

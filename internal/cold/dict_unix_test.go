@@ -30,7 +30,7 @@ func dictCount(f *sidefile.File) map[byte]int {
 // openDicts opens a file of dictionaries and the compression that uses it, without a cache.
 func openDicts(t *testing.T, path string, by *funcCompressor) (*cold.Compression, *sidefile.File) {
 	t.Helper()
-	f, err := cold.OpenFile(path)
+	f, err := sidefile.Open(path, cold.Magic, func() error { return nil })
 	require.NoError(t, err)
 	without, err := by.WithDict(nil)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestDict_NoRoom(t *testing.T) {
 			if !room {
 				return
 			}
-			f, err := cold.OpenFile(path)
+			f, err := sidefile.Open(path, cold.Magic, func() error { return nil })
 			require.NoError(t, err)
 			require.Equal(t, map[byte]int{1: 1}, dictCount(f))
 			require.NoError(t, f.Close())
@@ -93,6 +93,7 @@ func TestDict_CannotBeOpened(t *testing.T) {
 	}
 	s, f = openDicts(t, path, by)
 	require.EqualValues(t, 1, s.Dict)
+	require.EqualValues(t, 1, s.Counts.Failed.Load())
 	newDict(s, 3)
 	require.EqualValues(t, 3, s.Dict)
 	require.NoError(t, f.Close())

@@ -395,10 +395,7 @@ func TestColdPart_Snapshot(t *testing.T) {
 	p.SetPacked(t, ringtest.PackedKey, func() error {
 		return p.SetWithTTL(ringtest.PackedKey, ringtest.PackedValue, time.Hour)
 	})
-	for range 1000 {
-		p.Fill(t)
-		ringtest.CompressAll(p.Cache)
-	}
+	p.FillPacked(t, 1000)
 	want := map[string]string{}
 	packed := 0
 	for k, v := range p.All() {

@@ -21,7 +21,7 @@ func Of(k []byte) uint64 { return binary.LittleEndian.Uint64(k) }
 
 // Usage is what a generation is used for. It counts the entries that have it, and their bytes.
 type Usage struct {
-	Name           string // of its namespace; set before the table is shared
+	Name           string // of its namespace; set before any entry has the generation
 	Entries, Bytes atomic.Int64
 	forgotten      atomic.Bool
 }
@@ -30,33 +30,27 @@ type Usage struct {
 // whose namespace is still to be named to OnRemove. The zero value is ready for use. Lookups take
 // no lock.
 type Table struct {
-	InUse     atomic.Bool   // the table has or had a generation
+	InUse     atomic.Bool   // the table has or had a generation, or the cache has a file of them
 	Forgotten atomic.Uint64 // generations that have been forgotten
 	mu        sync.Mutex    // held while a forgotten one enters or leaves the table
 	usages    sync.Map      // *Usage by generation
 }
 
-// Make returns a new generation of the namespace with a name, which no entry has, and its usage.
-func (t *Table) Make(name string) (uint64, *Usage) {
-	for {
-		g := rand.Uint64()
-		if u, had := t.enter(g, name); !had {
-			return g, u
-		}
+// Make returns a new generation of the namespace with a name, which no entry has.
+func (t *Table) Make(name string) uint64 {
+	g := rand.Uint64()
+	for t.Of(g) != nil {
+		g = rand.Uint64()
 	}
+	t.Enter(g).Name = name
+	return g
 }
 
-// Enter returns the usage of a generation that was found in a file, under no name if it is new.
+// Enter returns the usage of a generation, and adds it to the table if it is new.
 func (t *Table) Enter(g uint64) *Usage {
-	u, _ := t.enter(g, "")
-	return u
-}
-
-// enter returns the usage of a generation, and whether the table had it before.
-func (t *Table) enter(g uint64, name string) (u *Usage, had bool) {
 	t.InUse.Store(true)
-	has, had := t.usages.LoadOrStore(g, &Usage{Name: name})
-	return has.(*Usage), had
+	u, _ := t.usages.LoadOrStore(g, new(Usage))
+	return u.(*Usage)
 }
 
 // Forget marks a generation; its entries are then forgotten.
@@ -65,16 +59,6 @@ func (t *Table) Forget(g uint64) {
 		t.Forgotten.Add(1)
 		t.CountIn(u, g, 0, 0)
 	}
-}
-
-// Keep forgets all generations but those that keep reports true for.
-func (t *Table) Keep(keep func(g uint64) bool) {
-	t.usages.Range(func(g, _ any) bool {
-		if !keep(g.(uint64)) {
-			t.Forget(g.(uint64))
-		}
-		return true
-	})
 }
 
 // Of returns the usage of a generation, or nil if the table does not have it.
@@ -91,14 +75,6 @@ func (t *Table) Entries() (n int) {
 		return true
 	})
 	return n
-}
-
-// IsForgotten reports whether entries of a generation are forgotten.
-func (t *Table) IsForgotten(g uint64) bool {
-	if t.Forgotten.Load() == 0 {
-		return false
-	}
-	return t.Of(g).IsForgotten()
 }
 
 // IsForgotten reports whether entries with this usage are forgotten: nil has left the table.

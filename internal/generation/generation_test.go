@@ -18,9 +18,9 @@ func TestTable_WhatIsForgottenStaysForgotten(t *testing.T) {
 	var forgotten []uint64
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 10_000 {
-		g, u := table.Make("n")
+		g := table.Make("n")
 		require.NotContains(t, live, g)
-		live[g] = u
+		live[g] = table.Of(g)
 		for g := range live {
 			if len(live) > 20 || rnd.IntN(3) == 0 {
 				table.Forget(g)
@@ -34,10 +34,10 @@ func TestTable_WhatIsForgottenStaysForgotten(t *testing.T) {
 	require.EqualValues(t, len(forgotten), table.Forgotten.Load())
 	for g, u := range live {
 		require.Same(t, u, table.Of(g))
-		require.False(t, table.IsForgotten(g))
+		require.False(t, table.Of(g).IsForgotten())
 	}
 	for _, g := range forgotten {
-		require.True(t, table.IsForgotten(g))
+		require.True(t, table.Of(g).IsForgotten())
 	}
 	n := 0
 	table.usages.Range(func(_, _ any) bool { n++; return true })
@@ -47,22 +47,22 @@ func TestTable_WhatIsForgottenStaysForgotten(t *testing.T) {
 // The name of a forgotten generation is known until its last entry has gone.
 func TestTable_NamesWhatHasEntries(t *testing.T) {
 	table := new(Table)
-	g, _ := table.Make("left")
+	g := table.Make("left")
 	table.Count(g, 2, 100)
 	table.Forget(g)
 	turn := func() {
 		for range 1000 {
-			other, _ := table.Make("other")
+			other := table.Make("other")
 			table.Forget(other)
 		}
 	}
 	turn()
 	require.Equal(t, "left", table.Of(g).Name)
-	require.True(t, table.IsForgotten(g))
+	require.True(t, table.Of(g).IsForgotten())
 	table.Count(g, -2, -100)
 	turn()
 	require.Nil(t, table.Of(g))
-	require.True(t, table.IsForgotten(g))
+	require.True(t, table.Of(g).IsForgotten())
 	table.Count(g, -1, -1) // does nothing
 }
 
@@ -70,30 +70,28 @@ func TestTable_NamesWhatHasEntries(t *testing.T) {
 // left the table: it is named again until that entry has gone.
 func TestTable_NamesWhatIsCountedLate(t *testing.T) {
 	table := new(Table)
-	g, u := table.Make("left")
+	g := table.Make("left")
+	u := table.Of(g)
 	table.Forget(g)
 	require.Nil(t, table.Of(g))
 	table.CountIn(u, g, 1, 100)
 	table.CountIn(u, g, 1, 100)
 	require.Equal(t, "left", table.Of(g).Name)
-	require.True(t, table.IsForgotten(g))
+	require.True(t, table.Of(g).IsForgotten())
 	table.Count(g, -1, -100)
 	require.Same(t, u, table.Of(g))
 	table.Count(g, -1, -100)
 	require.Nil(t, table.Of(g))
 }
 
-// What was found in a file is in use if it is kept.
-func TestTable_KeepsWhatIsNamed(t *testing.T) {
+// A generation that was found in a file is in use, and has one usage.
+func TestTable_EntersWhatWasFound(t *testing.T) {
 	table := new(Table)
 	for g := range uint64(100) {
 		require.Same(t, table.Enter(g+1), table.Enter(g+1))
+		require.False(t, table.Of(g+1).IsForgotten())
 	}
-	table.Keep(func(g uint64) bool { return g%2 == 0 })
-	require.EqualValues(t, 50, table.Forgotten.Load())
-	for g := range uint64(100) {
-		require.Equal(t, (g+1)%2 != 0, table.IsForgotten(g+1))
-	}
+	require.True(t, table.Of(101).IsForgotten())
 }
 
 // No other key is taken for one of a namespace.
@@ -112,8 +110,8 @@ func TestTable_OtherKeysAreNobodys(t *testing.T) {
 // Lookups find what is there while others change the table.
 func TestTable_LookupsBesideChanges(t *testing.T) {
 	table := new(Table)
-	kept, want := table.Make("kept")
-	dropped, _ := table.Make("dropped")
+	kept, dropped := table.Make("kept"), table.Make("dropped")
+	want := table.Of(kept)
 	table.Forget(dropped)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
@@ -127,11 +125,11 @@ func TestTable_LookupsBesideChanges(t *testing.T) {
 					return
 				default:
 				}
-				if table.Of(kept) != want || table.IsForgotten(kept) {
+				if table.Of(kept) != want || table.Of(kept).IsForgotten() {
 					t.Error("the one in use was not found")
 					return
 				}
-				if !table.IsForgotten(dropped) {
+				if !table.Of(dropped).IsForgotten() {
 					t.Error("the forgotten one came back")
 					return
 				}
@@ -139,7 +137,7 @@ func TestTable_LookupsBesideChanges(t *testing.T) {
 		}()
 	}
 	for range 20_000 {
-		g, _ := table.Make("n")
+		g := table.Make("n")
 		table.Forget(g)
 	}
 	close(stop)

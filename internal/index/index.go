@@ -138,6 +138,21 @@ func (x *Index) Prefetch(h uint64, n int) {
 	chunk.Prefetch(unsafe.Pointer(x.Group(x.Geometry(h).Home(h))), n) // sound: nothing is read
 }
 
+// MayHavePassed reports whether a slot of hash h may be in a group after its home. Readers need no
+// lock.
+//
+//go:norace
+func (x *Index) MayHavePassed(h uint64) bool {
+	p := x.Geometry(h).Path(h)
+	for g := x.Group(p.At); p.Left > 0 && g.Overflow(h) != 0; {
+		p.Next()
+		if g = x.Group(p.At); g.Matches(h) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Place is where a slot was found.
 type Place struct {
 	Group *Group
@@ -187,6 +202,19 @@ func (x *Index) addOverflow(p Path, at uint32, h uint64, by int) {
 			g.ctrl += uint64(by) << overflowAt(h)
 		}
 	}
+}
+
+// Add puts slot, of hash h, into an empty place in its home. It reports false if there is none, or
+// if the index may have a slot of that hash.
+func (x *Index) Add(slot, h uint64) bool {
+	g := x.Group(x.Geometry(h).Home(h))
+	free := ^g.ctrl & tagHighs
+	if free == 0 || g.Matches(h)|g.Overflow(h) != 0 {
+		return false
+	}
+	g.put(FirstSlot(free), slot, Tag(h))
+	x.Used[Ring(slot)]++
+	return true
 }
 
 // Insert puts slot, with its tag, where a search will find it: in the first empty or stale place on

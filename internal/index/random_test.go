@@ -110,7 +110,13 @@ func (m *model) lose(victim uint64) {
 
 func (m *model) insert() {
 	e := m.append(m.hash(), policy.Ring(m.rnd.IntN(2)))
-	if victim, forced := m.x.Insert(Slot(e.hash, e.ring, e.pos), Tag(e.hash), m.windows()); forced {
+	slot := Slot(e.hash, e.ring, e.pos)
+	if m.rnd.IntN(2) == 0 && m.x.Add(slot, e.hash) {
+		for other := range m.slots {
+			alike := SameHash(other.hash, e.hash) && Tag(other.hash) == Tag(e.hash)
+			require.False(m.t, alike, "Add, although %+v was there before %+v", other, e)
+		}
+	} else if victim, forced := m.x.Insert(slot, Tag(e.hash), m.windows()); forced {
 		m.lose(victim)
 	}
 	m.slots[e] = true
@@ -123,6 +129,8 @@ func (m *model) any() (e entry, p Place) {
 	}
 	p, ok := m.x.Find(e.hash, e.ring, e.pos)
 	require.True(m.t, ok, "%+v", e)
+	home := m.x.Group(m.x.Geometry(e.hash).Home(e.hash))
+	require.True(m.t, p.Group == home || m.x.MayHavePassed(e.hash), "%+v", e)
 	return e, p
 }
 

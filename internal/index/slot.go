@@ -160,7 +160,6 @@ const (
 	groupShift = 6
 
 	tagOnes  = 0x0001010101010101
-	tagLows  = 0x007f7f7f7f7f7f7f
 	tagHighs = 0x0080808080808080
 	tagUsed  = 0x80 // set in every tag, so that 0 means empty
 
@@ -172,12 +171,13 @@ const (
 var _ [0]struct{} = [unsafe.Sizeof(Group{}) - groupBytes]struct{}{}
 
 // Matches returns a word with the high bit set in each byte i whose tag is that of hash h. There
-// are no false positives: the addition cannot carry out of a byte.
+// are no false positives: seven bits XORed with the complement of others are 0x7f only if they are
+// equal, and the addition cannot carry out of a byte.
 //
 //go:norace
 func (g *Group) Matches(h uint64) uint64 {
-	x := g.ctrl ^ Tag(h)*tagOnes
-	return ^((x&tagLows + tagLows) | x) & tagHighs
+	low := g.ctrl&^tagHighs ^ (^h>>34&0x7f)*tagOnes
+	return (low + tagOnes) & g.ctrl & tagHighs
 }
 
 // Prefetch prefetches the group.

@@ -47,6 +47,24 @@ func TestGroup_Stale(t *testing.T) {
 	require.Greater(t, both[1], 1000)
 }
 
+// Matches finds equal tags and no others, whatever their neighbors are. A Set could take the slot
+// of a false match for its key's ghost, and no search for the key would find that slot again.
+func TestGroup_MatchesOnlyEqualTags(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		h, want := rnd.Uint64(), uint64(0)
+		g := Group{ctrl: rnd.Uint64() &^ (1<<overflowAt0 - 1)}
+		for i := range GroupSlots {
+			tag := [...]uint64{0, Tag(h), Tag(h) ^ 1, rnd.Uint64()&0x7f | tagUsed}[rnd.IntN(4)]
+			g.put(i, rnd.Uint64(), tag)
+			if tag == Tag(h) {
+				want |= 0x80 << (8 * i)
+			}
+		}
+		require.Equal(t, want, g.Matches(h), "control word %x, tag %x", g.ctrl, Tag(h))
+	}
+}
+
 // What has passed a group is counted by the side of its hash, exactly up to the most that
 // the count can say. There it has lost count, and a search never ends there again.
 func TestGroup_OverflowCounts(t *testing.T) {

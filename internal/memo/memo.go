@@ -29,7 +29,7 @@ const (
 // evicts as CLOCK does: a hand passes the slots in turn.
 type Table[V any] struct {
 	decode     func(data []byte) (V, error)
-	hash       func(data []byte) uint64
+	Hash       func(data []byte) uint64 // of encodings; does not change after the first Decode
 	sets       []set[V]
 	places     [][2]atomic.Pointer[place[V]]
 	maxEntries int64
@@ -63,7 +63,7 @@ type Entry[V any] struct {
 func New[V any](decode func(data []byte) (V, error), maxEntries, maxBytes int) *Table[V] {
 	return &Table[V]{
 		decode:     decode,
-		hash:       xxhash.Sum64,
+		Hash:       xxhash.Sum64,
 		sets:       make([]set[V], (maxEntries-1)/(ways/spare)+1),
 		places:     make([][2]atomic.Pointer[place[V]], pairsPerEntry*maxEntries),
 		maxEntries: int64(maxEntries),
@@ -71,14 +71,11 @@ func New[V any](decode func(data []byte) (V, error), maxEntries, maxBytes int) *
 	}
 }
 
-// SetHash replaces the hash function of encodings. It must be called before the first Decode.
-func (t *Table[V]) SetHash(hash func(data []byte) uint64) { t.hash = hash }
-
 // Decode returns the value whose encoding is data: the remembered one, or the result of the
 // codec, which it remembers if there is room, or if the value is decoded for the second time and
 // other values are read less. e is the remembered value, if it was.
 func (t *Table[V]) Decode(data []byte) (v V, e *Entry[V], err error) {
-	h := t.hash(data)
+	h := t.Hash(data)
 	s, tag := t.set(h), uint32(h)
 	if e := find(s, tag, data); e != nil {
 		return t.Hit(e), e, nil

@@ -27,7 +27,7 @@ func (t *Table[V]) bind(keyHash uint64, id EntryID, text string) {
 
 // entry returns the remembered value of a text, or nil.
 func (t *Table[V]) entry(text string) *Entry[V] {
-	h := t.hash([]byte(text))
+	h := t.Hash([]byte(text))
 	return find(t.set(h), uint32(h), []byte(text))
 }
 

@@ -20,11 +20,12 @@ var (
 	ErrIrregular = errors.New("not a regular file")
 
 	// ErrLocked is returned by Lock if another process has the lock, or another open file of this
-	// one.
-	ErrLocked = errors.New("already locked")
+	// one, and by At if another process has removed or replaced the file.
+	ErrLocked = errors.New("the file is in use")
 
-	// ErrMoved is returned by At for a file that its path no longer leads to.
-	ErrMoved = errors.New("it was removed or replaced during the call")
+	// ErrForeign and ErrVersion are returned for a file that the package which reads it cannot use.
+	ErrForeign = errors.New("the file is of another kind, or from another kind of machine")
+	ErrVersion = errors.New("the file has a newer version")
 )
 
 // File is an open file.
@@ -87,6 +88,28 @@ func Abs(path string) (string, error) {
 	return wd + "/" + path, err
 }
 
+// MakeDirs makes the directory of the file at path, which is absolute, and those above it, where
+// they are missing, and writes their names to the disk.
+func MakeDirs(path string) error {
+	dir, _ := filepath.Split(path) // not cleaned, as in Abs
+	_, err := os.Stat(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for volume := filepath.VolumeName(dir); os.IsPathSeparator(dir[len(dir)-1]); {
+		if dir = dir[:len(dir)-1]; dir == volume {
+			return err // a drive that is missing
+		}
+	}
+	if err = MakeDirs(dir); err == nil {
+		err = os.Mkdir(dir, 0o755)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) { // another process made it
+		err = SyncDir(dir)
+	}
+	return err
+}
+
 // Target returns the path at which a regular file is to be replaced or made: path itself, or, if
 // that is a link, the path of the file that the kernel finds there. Some links, like those in
 // /proc, lead elsewhere than their text says; they are an error.
@@ -110,7 +133,7 @@ func Target(path string) (string, error) {
 	return path, err
 }
 
-// At returns an error unless f is still the file at path: ErrMoved if it was removed or replaced.
+// At returns an error unless f is still the file at path: ErrLocked if that is another one or none.
 func At(f interface{ Stat() (fs.FileInfo, error) }, path string) error {
 	mine, err := f.Stat()
 	if err != nil {
@@ -118,7 +141,7 @@ func At(f interface{ Stat() (fs.FileInfo, error) }, path string) error {
 	}
 	named, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(mine, named) {
-		return ErrMoved
+		return fmt.Errorf("%w: %s was removed or replaced", ErrLocked, path)
 	}
 	return err
 }

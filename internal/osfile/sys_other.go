@@ -9,7 +9,7 @@ import (
 
 // On these systems, owner, mode and lock of a file are not available in this form. Ring files are
 // not supported.
-const nonBlocking = 0
+const nonBlocking, NoFollow = 0, 0
 
 func checkOwner(File) error { return nil }
 

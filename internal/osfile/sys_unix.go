@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-const nonBlocking = syscall.O_NONBLOCK
+// NoFollow is a flag of Open: a link at the end of the path is an error.
+const nonBlocking, NoFollow = syscall.O_NONBLOCK, syscall.O_NOFOLLOW
 
 // checkOwner returns an error if the file belongs to another user, who could read it, or truncate
 // it, which is a memory fault for a process that has mapped it. Root, who can open any file, gets

@@ -114,7 +114,7 @@ func TestState_Exchange(t *testing.T) {
 // Ghosts that are not trusted are still tried now and then.
 func TestState_ProbesGhosts(t *testing.T) {
 	s := New(S3FIFO)
-	s.Full = true
+	s.Filled = true
 	n := 0
 	for range 10 * ghostProbe {
 		if s.Admit(DroppedOnce, false, false) == Main {

@@ -35,6 +35,10 @@ const (
 	FIFO               // one ring, first in, first out
 )
 
+// HasOneRing reports whether all entries are in main, where no ghost decides anything. (Whether
+// reads count is another property: Store.Touches.)
+func (k Kind) HasOneRing() bool { return k == FIFO }
+
 // Ring names a ring of a bucket. A slot of the index has two bits for it, so there can be no fifth.
 type Ring uint8
 
@@ -57,18 +61,20 @@ const MaxFreq = 3
 // Work is the budget for the moves that one Set may make. When it is spent, records are dropped
 // regardless of their frequency, unless main has never been filled.
 type Work struct {
-	Records int
-	Bytes   int
-	Keep    bool // compaction: live records move to their ring's head, regardless of the policy
-	Join    bool // and those of small to main's
+	Records  int
+	Bytes    int
+	Compacts bool // compaction: live records move to their ring's head, regardless of the policy
+	Join     bool // and those of small to main's
 }
 
 // IsDone reports whether no work is left.
 func (w *Work) IsDone() bool { return w.Records <= 0 || w.Bytes <= 0 }
 
-// SetWork returns the work that the Set of a record of n bytes may do, at most that many bytes. It
+// WorkFor returns the work that the Set of a record of n bytes may do, of up to most bytes. It
 // bounds the time for which the lock is held, and is more than most Sets need.
-func SetWork(n, most int) Work { return Work{Records: 64, Bytes: min(max(64<<10, 16*n), most)} }
+func WorkFor(n, most int) Work {
+	return Work{Records: 64, Bytes: min(max(64<<10, 16*min(n, most/16)), most)}
+}
 
 // Spend takes one record of n bytes from the budget and reports whether there
 // was enough.
@@ -93,9 +99,9 @@ const (
 // State is the policy of one bucket.
 type State struct {
 	Kind         Kind
-	Full         bool  // main has been filled, so room for a new record comes from dropping others
-	idle         uint8 // entries dropped at small's tail since one was at main's
-	still        uint8 // entries dropped at small's tail since one qualified for main
+	Filled       bool  // main has been filled, so room for a new record comes from dropping others
+	sinceMain    uint8 // entries dropped at small's tail since one was at main's
+	sinceAdmit   uint8 // entries dropped at small's tail since one qualified for main
 	doubted      uint8 // ghosts that were not trusted
 	heldBack     uint8 // entries read once, which was not enough
 	lastReported int32 // entries at the last Exchange
@@ -121,7 +127,7 @@ const (
 
 // New returns the policy of an empty bucket.
 func New(k Kind) State {
-	return State{Kind: k, Full: k == FIFO, lessons: naive, still: standing}
+	return State{Kind: k, Filled: k.HasOneRing(), lessons: naive, sinceAdmit: standing}
 }
 
 // Exchange passes the bucket's evidence to the learner and adopts the lessons of all buckets. The
@@ -160,11 +166,10 @@ func IsNear(of Ring, gone, small, main uint64) bool {
 // Dropped notes that an entry was dropped at the tail of a ring.
 func (s *State) Dropped(of Ring) {
 	s.evidence.Drops[of]++
-	if s.idle++; of == Main {
-		s.idle = 0
-	}
-	if of == Small {
-		s.still = min(s.still+1, standing)
+	if s.sinceMain++; of == Main {
+		s.sinceMain = 0
+	} else {
+		s.sinceAdmit = min(s.sinceAdmit+1, standing)
 	}
 }
 
@@ -192,15 +197,15 @@ func (s *State) trusts(g Ghost) bool {
 // idle. However, as long as records are admitted to main, a small ring above its share leaves main
 // room units to grow into, enough for a few records.
 func (s *State) Limits(total, hasSmall, hasMain, room int) (small, main int) {
-	if s.Kind == FIFO {
+	if s.Kind.HasOneRing() {
 		return 0, max(0, total-hasSmall)
 	}
 	share := max(1, int(float64(s.lessons.Small*float64(total))+0.5))
 	main = max(0, total-max(share, hasSmall))
-	if !s.Full {
+	if !s.Filled {
 		return share, main
 	}
-	if s.still >= standing {
+	if s.sinceAdmit >= standing {
 		room = 0
 	}
 	return max(share, total-hasMain-room), main
@@ -229,42 +234,40 @@ func GhostOf(again bool, gone, size uint64) Ghost {
 	return DroppedOnce
 }
 
-// Admit returns the ring that a new record goes to. smallFits and mainFits report whether the rings
-// have room for it without dropping a record.
+// Admit returns the ring that a new record goes to with S3FIFO. smallFits and mainFits report
+// whether the rings have room for it without dropping a record.
 func (s *State) Admit(g Ghost, smallFits, mainFits bool) Ring {
 	switch {
-	case s.Kind == FIFO:
-		return Main
 	case g != NoGhost && s.trusts(g):
-		s.still = 0
+		s.sinceAdmit = 0
 		return Main
-	case smallFits || s.Full:
+	case smallFits || s.Filled:
 		return Small
 	case mainFits:
 		// Small would only hand its oldest record on to main: this saves a copy.
 		return Main
 	default:
-		s.Full = true
+		s.Filled = true
 		return Small
 	}
 }
 
 // Entry returns the ring for new records without a ghost, once main has been filled.
 func (s *State) Entry() Ring {
-	if s.Kind == FIFO {
+	if s.Kind.HasOneRing() {
 		return Main
 	}
 	return Small
 }
 
 // Emptied notes that the bucket has been emptied.
-func (s *State) Emptied() { s.Full, s.still = s.Kind == FIFO, standing }
+func (s *State) Emptied() { s.Filled, s.sinceAdmit = s.Kind.HasOneRing(), standing }
 
 // SmallTail decides about the record of n bytes at the tail of small, with the given frequency.
 func (s *State) SmallTail(freq, n int, w *Work) Verdict {
-	if !s.Full || s.Kind == FIFO { // nothing is dropped in small, even without work left
+	if !s.Filled || s.Kind.HasOneRing() { // nothing is dropped in small, even without work left
 		w.Spend(n)
-		s.idle = 0
+		s.sinceMain = 0
 		return Promote
 	}
 	enough := freq >= s.reads(n)
@@ -273,10 +276,10 @@ func (s *State) SmallTail(freq, n int, w *Work) Verdict {
 		enough = s.heldBack%readProbe == 0
 	}
 	if enough {
-		s.still = 0
+		s.sinceAdmit = 0
 	}
-	if (enough || s.idle >= ageing) && w.Spend(n) {
-		s.idle = 0
+	if (enough || s.sinceMain >= ageing) && w.Spend(n) {
+		s.sinceMain = 0
 		return Promote
 	}
 	return Drop

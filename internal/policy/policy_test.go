@@ -11,7 +11,6 @@ import (
 func TestState_Admit(t *testing.T) {
 	for _, c := range []struct {
 		name                       string
-		kind                       Kind
 		ghost                      Ghost
 		full, smallFit, fit, trust bool
 		want                       Ring
@@ -23,10 +22,9 @@ func TestState_Admit(t *testing.T) {
 		{name: "small is full, main is not yet", fit: true, want: Main},
 		{name: "both are full", want: Small},
 		{name: "main has been full and has room now", full: true, fit: true, want: Small},
-		{name: "FIFO", kind: FIFO, smallFit: true, want: Main},
 	} {
-		s := New(c.kind)
-		s.Full, s.lessons.Trust = c.full, c.trust
+		s := New(S3FIFO)
+		s.Filled, s.lessons.Trust = c.full, c.trust
 		assert.Equal(t, c.want, s.Admit(c.ghost, c.smallFit, c.fit), c.name)
 	}
 }
@@ -44,11 +42,11 @@ func TestState_FullOnceMainIsFilled(t *testing.T) {
 	for range 3 {
 		s.Admit(NoGhost, false, true)
 	}
-	require.False(t, s.Full, "main has room")
+	require.False(t, s.Filled, "main has room")
 	s.Admit(NoGhost, false, false)
-	require.True(t, s.Full, "nothing fits")
+	require.True(t, s.Filled, "nothing fits")
 	s.Emptied()
-	require.False(t, s.Full, "it was emptied")
+	require.False(t, s.Filled, "it was emptied")
 }
 
 func TestState_Tails(t *testing.T) {
@@ -58,15 +56,15 @@ func TestState_Tails(t *testing.T) {
 		freq        int
 		small, main Verdict
 	}{
-		{"cold", State{Full: true}, 0, Drop, Drop},
-		{"read once", State{Full: true}, 1, Promote, Reinsert},
-		{"hot", State{Full: true}, MaxFreq, Promote, Reinsert},
+		{"cold", State{Filled: true}, 0, Drop, Drop},
+		{"read once", State{Filled: true}, 1, Promote, Reinsert},
+		{"hot", State{Filled: true}, MaxFreq, Promote, Reinsert},
 		{"cold, main is being filled", State{}, 0, Promote, Drop},
-		{"FIFO", State{Kind: FIFO, Full: true}, MaxFreq, Promote, Drop},
+		{"FIFO", State{Kind: FIFO, Filled: true}, MaxFreq, Promote, Drop},
 	} {
-		w := SetWork(100, math.MaxInt)
+		w := WorkFor(100, math.MaxInt)
 		assert.Equal(t, c.small, c.s.SmallTail(c.freq, 100, &w), "%s: at small's tail", c.name)
-		w = SetWork(100, math.MaxInt)
+		w = WorkFor(100, math.MaxInt)
 		assert.Equal(t, c.main, c.s.MainTail(c.freq, 100, &w), "%s: at main's tail", c.name)
 	}
 }
@@ -74,9 +72,9 @@ func TestState_Tails(t *testing.T) {
 // Where one read has not been enough, two are, and one still is now and then. Nothing
 // stays in main for ever: when it has dropped nothing for long, the next entry comes.
 func TestState_WhatComesToMain(t *testing.T) {
-	s := State{Full: true, lessons: Lessons{Twice: true}}
+	s := State{Filled: true, lessons: Lessons{Twice: true}}
 	promoted := func(freq int) bool {
-		w := SetWork(100, math.MaxInt)
+		w := WorkFor(100, math.MaxInt)
 		return s.SmallTail(freq, 100, &w) == Promote
 	}
 	n := 0
@@ -116,10 +114,10 @@ func TestIsNear(t *testing.T) {
 
 // A record that takes the place of several must be read as often to leave small.
 func TestState_LargeRecordsProveThemselves(t *testing.T) {
-	s := State{Full: true, mean: 100}
+	s := State{Filled: true, mean: 100}
 	for n, reads := range map[int]int{1: 1, 200: 1, 201: 2, 400: 2, 401: 3, 10_000: 3} {
 		for freq := range MaxFreq + 1 {
-			w := SetWork(n, math.MaxInt)
+			w := WorkFor(n, math.MaxInt)
 			promoted := s.SmallTail(freq, n, &w) == Promote
 			assert.Equal(t, freq >= reads, promoted, "%d bytes read %d times", n, freq)
 		}
@@ -129,9 +127,9 @@ func TestState_LargeRecordsProveThemselves(t *testing.T) {
 // The moves of a Set are bounded in number and in bytes.
 func TestWork_Bounds(t *testing.T) {
 	for _, set := range []int{0, 100, 1 << 20} {
-		all := SetWork(set, math.MaxInt).Bytes
+		all := WorkFor(set, math.MaxInt).Bytes
 		for _, n := range []int{1, 100, 5000, all, all + 1} {
-			s, w := State{Full: true}, SetWork(set, math.MaxInt)
+			s, w := State{Filled: true}, WorkFor(set, math.MaxInt)
 			moves := 0
 			for s.MainTail(MaxFreq, n, &w) == Reinsert {
 				moves++
@@ -158,7 +156,7 @@ func TestState_Limits(t *testing.T) {
 // Each ring may hold what the other does not; main has room to grow into while records come.
 func TestState_NoMemoryIsIdle(t *testing.T) {
 	s := New(S3FIFO)
-	s.Full = true
+	s.Filled = true
 	for _, c := range []struct{ hasSmall, hasMain, standing, coming, main int }{
 		{10, 90, 10, 10, 90},
 		{0, 100, 10, 10, 90}, // small has its share
@@ -168,11 +166,18 @@ func TestState_NoMemoryIsIdle(t *testing.T) {
 		{100, 0, 100, 95, 0},
 		{12, 88, 12, 10, 88}, // but not beyond small's share
 	} {
-		s.still = standing
+		s.sinceAdmit = standing
 		small, main := s.Limits(100, c.hasSmall, c.hasMain, 5)
 		assert.Equal(t, []int{c.standing, c.main}, []int{small, main}, "%+v", c)
-		s.still = standing - 1
+		s.sinceAdmit = standing - 1
 		small, main = s.Limits(100, c.hasSmall, c.hasMain, 5)
 		assert.Equal(t, []int{c.coming, c.main}, []int{small, main}, "%+v", c)
+	}
+}
+
+// The budget does not fall where an int of 32 bits does not hold sixteen times the record.
+func TestWork_OfLongRecords(t *testing.T) {
+	for _, n := range []int{1 << 26, 1 << 28, 1<<31 - 1} {
+		require.Equal(t, 1<<30, WorkFor(n, 1<<30).Bytes)
 	}
 }

@@ -39,11 +39,11 @@ import (
 
 // Sizes of headers, and their limits.
 const (
-	ShortHeader = 3
-	LongHeader  = 7
-	ExpirySize  = 4 // of a deadline
-	SumSize     = 4
-	MaxHeader   = LongHeader + SumSize + 2*ExpirySize
+	ShortHeader  = 3
+	LongHeader   = 7
+	DeadlineSize = 4
+	SumSize      = 4
+	MaxHeader    = LongHeader + SumSize + 2*DeadlineSize
 
 	MaxKey = 1<<16 - 1
 
@@ -81,10 +81,10 @@ type Times struct {
 
 // Put encodes the deadlines for which the record has room into buf, and returns the used part of
 // buf.
-func (t Times) Put(buf *[2 * ExpirySize]byte) []byte {
+func (t Times) Put(buf *[2 * DeadlineSize]byte) []byte {
 	binary.LittleEndian.PutUint32(buf[:], t.Expiry)
-	binary.LittleEndian.PutUint32(buf[ExpirySize:], t.Last)
-	return buf[:int(t.Deadlines)*ExpirySize]
+	binary.LittleEndian.PutUint32(buf[DeadlineSize:], t.Last)
+	return buf[:int(t.Deadlines)*DeadlineSize]
 }
 
 // Kind tells what the value of a record is, and whether the record is Spaced.
@@ -121,11 +121,11 @@ type Header struct {
 	Size     int // bytes that the header itself takes
 	KeyLen   int
 	ValueLen int
-	Lifetime
+	Status
 }
 
-// Lifetime tells whether a record is live, and for how long.
-type Lifetime struct {
+// Status is the rest of a Header: whether the record is live, until when, and what its value is.
+type Status struct {
 	Expiry    uint32    // tick from which on it is expired; 0: never
 	Dead      bool      // replaced, deleted or expired
 	Deadlines Deadlines // for which it has room
@@ -139,10 +139,10 @@ func (h Header) Total() int { return h.Size + h.KeyLen + h.ValueLen }
 func (h Header) Takes(t Times) bool { return h.Deadlines >= t.Deadlines }
 
 // TimesAt returns the offset of the deadlines in the record, if it has room for any.
-func (h Header) TimesAt() int { return h.Size - int(h.Deadlines)*ExpirySize }
+func (h Header) TimesAt() int { return h.Size - int(h.Deadlines)*DeadlineSize }
 
 // LastAt returns the offset of the last deadline in a record with two, directly before the key.
-func (h Header) LastAt() int { return h.Size - ExpirySize }
+func (h Header) LastAt() int { return h.Size - DeadlineSize }
 
 // HeaderSize returns the size of the header of a record of kind k with key and value of these
 // lengths and room for d deadlines.
@@ -151,15 +151,16 @@ func (f Form) HeaderSize(k Kind, klen, vlen int, d Deadlines) int {
 	if k&^Spaced == Value && klen <= maxShortKey && vlen <= maxShortValue>>d && d <= Timed {
 		size = ShortHeader
 	}
-	return size + int(f) + int(d)*ExpirySize
+	return size + int(f) + int(d)*DeadlineSize
 }
 
 // Put encodes the header of a live record into buf and returns the used part of buf. It leaves room
-// for a checksum, but does not write it.
+// for a checksum, but does not write it. Its callers are where records begin: a Set, compression,
+// and a save. Everything else copies a record as it is, or sets its entry again.
 func (f Form) Put(buf *[MaxHeader]byte, k Kind, klen, vlen int, t Times) []byte {
 	n := f.HeaderSize(k, klen, vlen, t.Deadlines)
 	switch {
-	case n >= LongHeader+int(f)+int(t.Deadlines)*ExpirySize:
+	case n >= LongHeader+int(f)+int(t.Deadlines)*DeadlineSize:
 		buf[0] = longBit | byte(k&Spaced)>>spacedShift | byte(k&kindMask)<<kindShift | byte(t.Deadlines)
 		binary.LittleEndian.PutUint16(buf[1:], uint16(klen))
 		binary.LittleEndian.PutUint32(buf[3:], uint32(vlen))
@@ -171,8 +172,8 @@ func (f Form) Put(buf *[MaxHeader]byte, k Kind, klen, vlen int, t Times) []byte 
 		binary.LittleEndian.PutUint16(buf[1:], uint16(vlen|klen>>5<<14)|uint16(k&Spaced)<<8)
 	}
 	if t.Deadlines != Timeless {
-		var times [2 * ExpirySize]byte
-		copy(buf[n-int(t.Deadlines)*ExpirySize:], t.Put(&times))
+		var times [2 * DeadlineSize]byte
+		copy(buf[n-int(t.Deadlines)*DeadlineSize:], t.Put(&times))
 	}
 	return buf[:n]
 }
@@ -244,7 +245,7 @@ func (f Form) ParseShort(b []byte) (h Header, ok bool) {
 		Size:     ShortHeader + int(f),
 		KeyLen:   int(w & maxShortKey),
 		ValueLen: int(w >> 8 & maxShortValue),
-		Lifetime: Lifetime{Dead: w&deadBit != 0, Kind: Kind(w>>16) & Spaced},
+		Status:   Status{Dead: w&deadBit != 0, Kind: Kind(w>>16) & Spaced},
 	}, w&longBit == 0
 }
 
@@ -267,7 +268,7 @@ func (f Form) ParseOther(b []byte) (h Header, ok bool) {
 	}
 	if h.Deadlines != Timeless {
 		h.Expiry = binary.LittleEndian.Uint32(b[h.Size:])
-		h.Size += int(h.Deadlines) * ExpirySize
+		h.Size += int(h.Deadlines) * DeadlineSize
 	}
 	// An int of 32 bits cannot hold every length.
 	return h, w&longBit != 0 && h.Deadlines <= Idle && h.ValueLen >= 0 &&

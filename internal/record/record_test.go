@@ -60,8 +60,8 @@ func TestHeaderSize_ExpiryCost(t *testing.T) {
 	for klen := range 100 {
 		for _, vlen := range []int{0, 100, maxShortValue >> 2, maxShortValue + 1} {
 			none := Plain.HeaderSize(Value, klen, vlen, Timeless)
-			require.Equal(t, none+ExpirySize, Plain.HeaderSize(Value, klen, vlen, Timed))
-			require.Equal(t, LongHeader+2*ExpirySize, Plain.HeaderSize(Value, klen, vlen, Idle))
+			require.Equal(t, none+DeadlineSize, Plain.HeaderSize(Value, klen, vlen, Timed))
+			require.Equal(t, LongHeader+2*DeadlineSize, Plain.HeaderSize(Value, klen, vlen, Idle))
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestPutNegative_IsParsed(t *testing.T) {
 	for _, klen := range []int{0, 1, 63, 64, MaxKey} {
 		var buf [MaxHeader]byte
 		b := Plain.Put(&buf, Negative|Spaced, klen, 0, Times{Deadlines: Timed, Expiry: 7})
-		want := Header{Size: LongHeader + ExpirySize, KeyLen: klen}
+		want := Header{Size: LongHeader + DeadlineSize, KeyLen: klen}
 		want.Deadlines, want.Kind, want.Expiry = Timed, Negative|Spaced, 7
 		got, ok := Plain.Parse(b)
 		require.True(t, ok)

@@ -11,7 +11,7 @@ import (
 )
 
 // ringInFile returns a ring in a file, which is in memory.
-func ringInFile(t *testing.T) (*ringfile.File, *Ring) {
+func ringInFile(t *testing.T) (*ringfile.Rings, *Ring) {
 	heap := heapMemory(t)
 	mem := heap
 	head, err := heap.Map(ringfile.HeadSize)
@@ -62,7 +62,7 @@ func TestRing_DeathWhileTheTailLeavesItsChunk(t *testing.T) {
 }
 
 // requireRestored fails unless another process finds the ring whole, from tail to head.
-func requireRestored(t *testing.T, f *ringfile.File, tail, head uint64) {
+func requireRestored(t *testing.T, f *ringfile.Rings, tail, head uint64) {
 	t.Helper()
 	held, _ := f.Chunks()
 	l := f.Ledger(0, 0)

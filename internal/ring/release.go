@@ -74,7 +74,7 @@ func (r *Ring) Close() {
 // SetTimes changes the deadlines of the record at pos, which has room for them. The caller must
 // call WriteSum once the record is complete.
 func (r *Ring) SetTimes(pos uint64, h record.Header, t record.Times) {
-	var buf [2 * record.ExpirySize]byte
+	var buf [2 * record.DeadlineSize]byte
 	t.Deadlines = h.Deadlines
 	r.Write(pos+uint64(h.TimesAt()), t.Put(&buf))
 }
@@ -86,7 +86,7 @@ func (r *Ring) SetTimes(pos uint64, h record.Header, t record.Times) {
 func (r *Ring) Times(pos uint64, h record.Header) record.Times {
 	t := record.Times{Deadlines: h.Deadlines, Expiry: h.Expiry}
 	if h.Deadlines == record.Idle {
-		var buf [record.ExpirySize]byte
+		var buf [record.DeadlineSize]byte
 		if b, ok := r.Read(buf[:0], pos+uint64(h.LastAt()), len(buf)); ok {
 			t.Last = binary.LittleEndian.Uint32(b)
 		}

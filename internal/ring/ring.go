@@ -140,11 +140,11 @@ func (r *Ring) Run(pos uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(c, at)), size-at)
 }
 
-// Since returns the position of a live record as a number that increases where positions start
-// again at 0, so that no other record of the ring ever has the same number.
+// Unwrapped returns the position of a live record as a number that goes on growing where positions
+// start again at 0, so that no other record of the ring ever has the same number.
 //
 //go:norace
-func (r *Ring) Since(pos uint64) uint64 {
+func (r *Ring) Unwrapped(pos uint64) uint64 {
 	return uint64(r.turns)*(r.Mask+1) + r.Tail + (pos-r.Tail)&r.Mask
 }
 
@@ -238,6 +238,16 @@ func (r *Ring) Append(header, key, value []byte) uint64 {
 		r.ledger.SetHead(r.Head())
 	}
 	return pos
+}
+
+// AppendPlain is Append for a plain record that is complete.
+func (r *Ring) AppendPlain(rec []byte) {
+	if b := r.Run(r.Head()); len(b) >= len(rec) {
+		copy(b, rec)
+	} else {
+		r.Write(r.Head(), rec)
+	}
+	r.Size += uint64(len(rec))
 }
 
 // Write copies p to the bytes from pos on, over as many chunks as it takes,

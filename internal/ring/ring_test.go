@@ -81,7 +81,7 @@ func (q *queue) note(rec []byte) {
 	h, ok := record.Plain.Parse(rec)
 	require.True(q.t, ok)
 	q.ring.Count(1, len(rec), false)
-	require.Equal(q.t, q.appended, q.ring.Since(q.ring.Head()-uint64(len(rec))))
+	require.Equal(q.t, q.appended, q.ring.Unwrapped(q.ring.Head()-uint64(len(rec))))
 	q.appended += uint64(len(rec))
 	q.want, q.recs = append(q.want, rec...), append(q.recs, h)
 }

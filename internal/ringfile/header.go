@@ -9,13 +9,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringcache/ringcache/internal/chunk"
+	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 // Version is the version of the format that this package reads and writes.
 const Version = 1
 
 const (
-	magic      = "ringfile"
+	Magic      = "ringfile" // the first 8 bytes of a file
 	headerSize = 128
 	sumAt      = headerSize - 8
 )
@@ -35,13 +36,8 @@ type Header struct {
 
 const native = 0x01020304
 
-// Errors of Open and ReadHeader.
+// Errors of ReadHeader after which the file may be emptied.
 var (
-	ErrInUse   = errors.New("the file is in use")
-	ErrSpace   = errors.New("no space for the file")
-	ErrForeign = errors.New("not a ring file of this kind of machine")
-	ErrVersion = errors.New("the version is newer than this library's")
-
 	errBlank   = errors.New("the file is blank")
 	errDamaged = errors.New("the header is damaged")
 )
@@ -49,7 +45,7 @@ var (
 // Put writes h to a head, which is all zeros.
 func (h *Header) Put(head []byte) {
 	h.Order, h.Version = native, Version
-	b, _ := binary.Append([]byte(magic), binary.NativeEndian, h)
+	b, _ := binary.Append([]byte(Magic), binary.NativeEndian, h)
 	copy(head, b)
 	binary.NativeEndian.PutUint64(head[sumAt:], xxhash.Sum64(head[:sumAt]))
 }
@@ -61,15 +57,15 @@ func ReadHeader(head []byte) (h Header, err error) {
 	if n := len(head); (n == 0 || n == HeadSize) && len(bytes.Trim(head, "\x00")) == 0 {
 		return h, errBlank
 	}
-	if len(head) < headerSize || !bytes.HasPrefix(head, []byte(magic)) {
-		return h, ErrForeign
+	if len(head) < headerSize || !bytes.HasPrefix(head, []byte(Magic)) {
+		return h, osfile.ErrForeign
 	}
-	_, _ = binary.Decode(head[len(magic):], binary.NativeEndian, &h) // long enough
+	_, _ = binary.Decode(head[len(Magic):], binary.NativeEndian, &h) // long enough
 	switch {
 	case h.Order != native:
-		return h, ErrForeign
+		return h, osfile.ErrForeign
 	case h.Version > Version:
-		return h, fmt.Errorf("%w: %d, at most %d", ErrVersion, h.Version, Version)
+		return h, fmt.Errorf("%w: %d, at most %d", osfile.ErrVersion, h.Version, Version)
 	case binary.NativeEndian.Uint64(head[sumAt:]) != xxhash.Sum64(head[:sumAt]),
 		h.ChunkSize&(h.ChunkSize-1) != 0, h.ChunkSize < 64, h.ChunkSize > chunk.MaxSize:
 		return h, errDamaged

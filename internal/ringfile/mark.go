@@ -6,18 +6,12 @@ import (
 	"github.com/ringcache/ringcache/internal/clock"
 )
 
-// Mark is the age of the cache's clock at a moment. The file has that of its last opening or, once
-// it was closed, of its closing.
-type Mark struct {
-	Age time.Duration
-	At  clock.Moment
-}
-
 const markWords = 4 // age, time since the boot, Unix time, each in milliseconds; boot
 
-// SetMark notes the clock's mark: before the first entry is set, and after the last one. The boot
-// is cleared first and written last, so that there is no mark if the process dies in between.
-func (f *File) SetMark(m Mark) {
+// SetMark notes the clock's mark: before the first entry is set, and after the last one. The file
+// has that of its last opening or, once it was closed, of its closing. The boot is cleared first
+// and written last, so that there is no mark if the process dies in between.
+func (f *Rings) SetMark(m clock.Mark) {
 	w := words(f.head[markAt:], markWords)
 	boot := &w[markWords-1]
 	boot.Store(0)
@@ -33,16 +27,16 @@ func (f *File) SetMark(m Mark) {
 // lastMark returns the mark from which a process continues, or the zero Mark if there is no valid
 // one. If the file was not closed, the mark is valid only during the boot in which it was noted:
 // it is not known how the wall clock was set since, until the process died.
-func (f *File) lastMark(boot uint64) (m Mark) {
+func (f *Rings) lastMark(boot uint64) (m clock.Mark) {
 	var n [markWords]uint64
 	for i := range n {
 		var ok bool
 		if n[i], ok = checked(words(f.head[markAt:], markWords)[i].Load(), uint64(markAt+i)); !ok {
-			return Mark{}
+			return clock.Mark{}
 		}
 	}
 	if f.stateWord().Load() == stateOf(boot, false) && n[3] != boot {
-		return Mark{}
+		return clock.Mark{}
 	}
 	m.Age = time.Duration(n[0]) * time.Millisecond // 139 years at most
 	m.At = clock.Moment{

@@ -43,8 +43,9 @@ const (
 	wordSize = 8
 )
 
-// File is the mapped file of one cache. Its lock is below that of the pool.
-type File struct {
+// Rings are the spans and chunks of the rings of a cache, in its mapped file. Their lock is below
+// that of the pool.
+type Rings struct {
 	head      []byte
 	chunkSize int
 	grow      func(n int64) ([]byte, error)
@@ -59,21 +60,21 @@ type extent struct {
 	chunks    []byte
 }
 
-// New returns a File with the head of a mapped file. grow makes the file n bytes longer, and
+// New returns Rings with the head of a mapped file. grow makes the file n bytes longer, and
 // returns these bytes, mapped and zero.
-func New(head []byte, chunkSize int, grow func(n int64) ([]byte, error)) *File {
-	return &File{head: head, chunkSize: chunkSize, grow: grow}
+func New(head []byte, chunkSize int, grow func(n int64) ([]byte, error)) *Rings {
+	return &Rings{head: head, chunkSize: chunkSize, grow: grow}
 }
 
 // SetState notes during which boot of the machine the file is in use, and whether it was closed
 // cleanly: no write is under way, and everything is on the disk.
-func (f *File) SetState(boot uint64, clean bool) {
+func (f *Rings) SetState(boot uint64, clean bool) {
 	f.stateWord().Store(stateOf(boot, clean))
 }
 
 // IsSound reports whether the contents of the file are consistent: it was closed cleanly, or the
 // machine has not been restarted since, and so has the newest bytes in its memory.
-func (f *File) IsSound(boot uint64) bool {
+func (f *Rings) IsSound(boot uint64) bool {
 	state := f.stateWord().Load()
 	value, ok := checked(state, stateAt)
 	return ok && (value&1 == 1 || state == stateOf(boot, false))
@@ -87,10 +88,10 @@ func stateOf(boot uint64, clean bool) uint64 {
 	return withCheck(value, stateAt)
 }
 
-func (f *File) stateWord() *atomic.Uint64 { return &words(f.head[stateAt:], 1)[0] }
+func (f *Rings) stateWord() *atomic.Uint64 { return &words(f.head[stateAt:], 1)[0] }
 
 // extentSizes returns the bytes of an extent of n chunks, and of its directory.
-func (f *File) extentSizes(n uint64) (directory, all int64) {
+func (f *Rings) extentSizes(n uint64) (directory, all int64) {
 	directory = wholePages(wordSize * (int64(n) + 1))
 	return directory, directory + wholePages(int64(n)*int64(f.chunkSize))
 }
@@ -100,7 +101,7 @@ func (f *File) extentSizes(n uint64) (directory, all int64) {
 func wholePages(n int64) int64 { return (n + HeadSize - 1) / HeadSize * HeadSize }
 
 // Map adds an extent of n bytes of chunks to the file, and returns these bytes.
-func (f *File) Map(n int) ([]byte, error) {
+func (f *Rings) Map(n int) ([]byte, error) {
 	count := uint64(n / f.chunkSize)
 	_, all := f.extentSizes(count)
 	b, err := f.grow(all)
@@ -129,7 +130,7 @@ func inUse(word *atomic.Uint64, i int) (entry uint64, ok bool) {
 }
 
 // add adds an extent, of which b are all bytes, and returns those of its chunks.
-func (f *File) add(b []byte) []byte {
+func (f *Rings) add(b []byte) []byte {
 	count := chunksOf(b)
 	directory, _ := f.extentSizes(count)
 	added := extent{directory: words(b, int(count)+1)[1:],
@@ -152,7 +153,7 @@ func (c Chunk) Drop() { c.word.Store(0) }
 
 // Chunks returns the chunks of all extents: those that rings hold, by the number of the ring, and
 // those that no ring holds.
-func (f *File) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
+func (f *Rings) Chunks() (held map[uint64][]Chunk, free []chunk.Ref) {
 	held = map[uint64][]Chunk{}
 	for _, r := range f.extents {
 		for i := range r.directory {
@@ -179,7 +180,7 @@ const slotBits = 30
 const noRing = 1<<(valueBits-slotBits) - 1
 
 // entry returns the directory's word of a chunk, and its salt.
-func (f *File) entry(c chunk.Ref) (word *atomic.Uint64, salt uint64) {
+func (f *Rings) entry(c chunk.Ref) (word *atomic.Uint64, salt uint64) {
 	at := uintptr(c.Pointer())
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,15 +197,15 @@ func (f *File) entry(c chunk.Ref) (word *atomic.Uint64, salt uint64) {
 // Ledger notes the span and the chunks of one ring in the file. A ring in memory has a nil Ledger,
 // which notes nothing. The lock of the ring's bucket guards it.
 type Ledger struct {
-	file *File
-	id   uint64 // the ring's number, from 1 on
-	span []atomic.Uint64
+	rings *Rings
+	id    uint64 // the ring's number, from 1 on
+	span  []atomic.Uint64
 }
 
 // Ledger returns the Ledger of a ring, one of the four of its bucket.
-func (f *File) Ledger(bucket, ring int) *Ledger {
+func (f *Rings) Ledger(bucket, ring int) *Ledger {
 	i := 4*bucket + ring
-	return &Ledger{file: f, id: uint64(i) + 1, span: words(f.head[spansAt+i*spanSize:], 2)}
+	return &Ledger{rings: f, id: uint64(i) + 1, span: words(f.head[spansAt+i*spanSize:], 2)}
 }
 
 // ID returns the number of the ring.
@@ -251,7 +252,7 @@ func (l *Ledger) Span() (tail, head uint64, ok bool) {
 // Hold notes that the ring has chunk c in a slot.
 func (l *Ledger) Hold(c chunk.Ref, slot uint64) {
 	if l != nil {
-		word, salt := l.file.entry(c)
+		word, salt := l.rings.entry(c)
 		word.Store(withCheck(l.id<<slotBits|slot, salt))
 	}
 }
@@ -259,14 +260,14 @@ func (l *Ledger) Hold(c chunk.Ref, slot uint64) {
 // Drop notes that the ring no longer has chunk c.
 func (l *Ledger) Drop(c chunk.Ref) {
 	if l != nil {
-		word, _ := l.file.entry(c)
+		word, _ := l.rings.entry(c)
 		word.Store(0)
 	}
 }
 
 // Holds reports whether the ring has chunk c in a slot.
 func (l *Ledger) Holds(c chunk.Ref, slot uint64) bool {
-	word, salt := l.file.entry(c)
+	word, salt := l.rings.entry(c)
 	return word.Load() == withCheck(l.id<<slotBits|slot, salt)
 }
 

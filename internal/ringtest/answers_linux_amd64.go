@@ -67,9 +67,10 @@ const (
 	answeredEnv = "RINGCACHE_TEST_ANSWERED"
 
 	// Anonymous mappings from leastMap bytes on are the library's, as are the addresses from
-	// leastAddress on, which the system chooses. The Go heap is below.
+	// leastAddress on, which the system chooses, with up to 32 random bits for a page. Below are
+	// the Go heap, and a program that is loaded at a random address.
 	leastMap     = 1 << 20
-	leastAddress = 0x7e00_0000_0000
+	leastAddress = 0x6600_0000_0000
 )
 
 // StartAnswered starts the calling test again as a child whose calls of the system get answers, and

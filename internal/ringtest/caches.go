@@ -3,6 +3,7 @@ package ringtest
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/testhook"
 )
 
 // StatsOf returns the statistics of a cache.
@@ -60,7 +62,24 @@ func Abandon(c *ringcache.Cache) {
 		b.Index.Reset()
 		b.Mu.Unlock()
 	})
+	// What these two files have is in them without Close, which releases their locks as a death does.
+	_ = testhook.PartsOf(c).CloseNames()
+	if z := Shared(c).Compression; z != nil {
+		_ = z.File.Close()
+	}
 	Shared(c).File.Release()
+}
+
+// DirInMemory returns a temporary folder for a few megabytes, which is on a tmpfs if there is one.
+// A test that opens files again and again would wait for the disk, to which each opening and each
+// Close writes.
+func DirInMemory(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "ringcache")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 // MustOpen opens a cache of any shape on a file.

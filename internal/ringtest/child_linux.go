@@ -30,9 +30,12 @@ func InChild(t *testing.T) bool {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
-	cmd := exec.Command(exe, "-test.run="+pattern, "-test.v", "-test.count=1")
-	// With cgo, the C library would reserve 64 MB of addresses for each thread that allocates.
-	cmd.Env = append(os.Environ(), childEnv+"="+t.Name(), "MALLOC_ARENA_MAX=1")
+	// With cgo, the C library would reserve 8 MB of addresses for the stack of each thread, of which
+	// the Go runtime starts another at any time, and 64 MB for each thread that allocates.
+	cmd := exec.Command("/bin/sh", "-c", `ulimit -S -s 512 && exec "$0" "$@"`,
+		exe, "-test.run="+pattern, "-test.v", "-test.count=1")
+	// The figures are those of few threads, however many processors the machine has.
+	cmd.Env = append(os.Environ(), childEnv+"="+t.Name(), "MALLOC_ARENA_MAX=1", "GOMAXPROCS=2")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "child:\n%s", out)
 	if strings.Contains(string(out), "--- SKIP: "+t.Name()) {

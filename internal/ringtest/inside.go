@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/stripe"
 	"github.com/ringcache/ringcache/internal/testhook"
@@ -14,6 +15,9 @@ import (
 
 // Shared returns what the buckets of a cache share.
 func Shared(c *ringcache.Cache) *store.Shared { return testhook.PartsOf(c).Shared }
+
+// HashOf returns the hash of a key of the whole cache.
+func HashOf(c *ringcache.Cache, k []byte) uint64 { return Shared(c).HashOf(k, record.Value) }
 
 // Counters returns the counters of lookups.
 func Counters(c *ringcache.Cache) *stripe.Counters { return testhook.PartsOf(c).Counters }
@@ -29,8 +33,23 @@ func KeyOf(c *ringcache.Cache, k []byte) (raw []byte, hash uint64) {
 	return testhook.PartsOf(c).Key(k)
 }
 
+// Bucket is a bucket of a cache. Two values for the same bucket are equal.
+type Bucket struct{ testhook.Bucket }
+
+// Lock locks the bucket for writing.
+func (b Bucket) Lock() {
+	b.Mu.Lock()
+	b.Seq.Add(1)
+}
+
+// Unlock undoes Lock.
+func (b Bucket) Unlock() {
+	b.Seq.Add(1)
+	b.Mu.Unlock()
+}
+
 // Nth returns a bucket by number: the small ones come first.
-func Nth(c *ringcache.Cache, i int) Bucket { return testhook.PartsOf(c).Bucket(i) }
+func Nth(c *ringcache.Cache, i int) Bucket { return Bucket{testhook.PartsOf(c).Bucket(i)} }
 
 // EachBucket calls fn with every bucket, small and large.
 func EachBucket(c *ringcache.Cache, fn func(b Bucket)) {

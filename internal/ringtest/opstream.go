@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/store"
 )
 
@@ -155,7 +156,7 @@ func (r *Runner) stepLockFree(o Op) error {
 		return r.Step(o)
 	}
 	k, s := r.KeyOf(o.ID), Shared(r.C)
-	if len(k) == 0 || s.LargeKeysOf(s.Hash(k)).Load() != 0 {
+	if len(k) == 0 || s.LargeKeysOf(s.HashOf(k, record.Value)).Load() != 0 {
 		return r.Step(o) // an empty key may seem to overlap dst
 	}
 	before, renewals := Counters(r.C).Sum().Locked, r.renewals

@@ -30,6 +30,15 @@ func (p *PackedCache) Told(k []byte) (all []Departure) {
 	return all
 }
 
+// FillPacked sets n values, and has each compressed before the next.
+func (p *PackedCache) FillPacked(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		p.Fill(t)
+		CompressAll(p.Cache)
+	}
+}
+
 // FillUntilPacked sets values until the goroutine has compressed some.
 func (p *PackedCache) FillUntilPacked(t *testing.T) {
 	t.Helper()
@@ -83,7 +92,7 @@ func NewPackedCache(t testing.TB, by ringcache.Compressor, shape func(g *Shape))
 		shape(&g)
 	}
 	p.Cache = MustCache(t, g)
-	for range 3000 { // the first that the policy drops find no cold part yet
+	for range 1500 { // the first that the policy drops find no cold part yet
 		p.Fill(t)
 		CompressAll(p.Cache)
 	}

@@ -19,9 +19,6 @@ const (
 )
 
 type (
-	// Bucket is a bucket of a cache.
-	Bucket = testhook.Bucket
-
 	// Loaded is a result of a load of bytes.
 	Loaded = ringcache.Loaded[[]byte]
 

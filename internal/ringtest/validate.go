@@ -10,7 +10,7 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// Validate checks the invariants of docs/design.md: those of each bucket, by its Check, and those
+// Validate checks the invariants of docs/design.md: those of each bucket (check.go), and those
 // of the whole cache. It takes all locks that it needs, and names the invariants that do not hold.
 func Validate(c *ringcache.Cache) error {
 	arena := Arena(c)
@@ -24,11 +24,11 @@ func Validate(c *ringcache.Cache) error {
 		if n := b.Seq.Load(); n%2 != 0 && !b.Closed {
 			errs = append(errs, fmt.Errorf("I13: bucket %d has sequence %d while nobody writes", i, n))
 		}
-		if err := b.Check(large); err != nil {
+		if err := checkBucket(b.Store, large); err != nil {
 			errs = append(errs, fmt.Errorf("bucket %d: %w", i, err))
 		}
 		if b.Large {
-			held += int64(b.Memory().Held)
+			held += int64(b.Sizes().Held)
 		}
 		b.Mu.Unlock()
 	}

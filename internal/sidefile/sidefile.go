@@ -9,13 +9,14 @@
 // no page boundary divides a word or the head of a record, and a process that is killed has written
 // it or not. The key is written before the head, and behind the last record there are zeros.
 //
-// A crash of the machine may leave anything. The ring file is discarded then, and so are the names;
-// dictionaries whose checksum is right stay.
+// A crash of the machine may leave anything. The ring file is discarded then, and so are the
+// records of this one.
 package sidefile
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,17 +37,16 @@ const (
 	recordHead = 16
 )
 
-// Errors of Open, of changes after Close, and of changes that leave an old word in the file.
+// Errors of changes after Close, and of changes that leave an old word in the file.
 var (
-	ErrForeign = errors.New("the file is of another kind")
-	ErrVersion = errors.New("the file has a newer version")
-	ErrClosed  = errors.New("the file is closed")
-	ErrStale   = errors.New("the file may have an old word")
+	ErrClosed = errors.New("the file is closed")
+	ErrStale  = errors.New("the file may have an old word")
 )
 
 // File is the file of one cache. All methods are safe for concurrent use. A nil File keeps nothing.
 type File struct {
 	path, magic string
+	rings       func() error // an error if the ring file is no longer in its place
 
 	mu      sync.Mutex
 	file    *os.File // nil before there are records
@@ -64,35 +64,45 @@ type record struct {
 }
 
 // Open opens the file at path, which begins with the 8 bytes of magic. The file need not be there:
-// it is made with the first record. One that is blank, as a crash may leave it, has no records.
-// After an error the file is as it was.
-func Open(path, magic string) (*File, error) {
-	f := &File{path: path, magic: magic}
+// it is made with the first record, unless rings returns an error: the ring file is no longer in
+// its place. One that is blank, as a crash may leave it, has no records. If another cache has the
+// file open, as after the ring file was replaced, the error is osfile.ErrLocked. After an error the
+// file is as it was.
+func Open(path, magic string, rings func() error) (*File, error) {
+	f := &File{path: path, magic: magic, rings: rings}
 	f.forget()
-	file, err := osfile.OpenOwn(path, os.O_RDWR)
+	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, is := os.Lstat(path); is != nil { // else it is a link that leads nowhere
-			return f, nil
-		}
+		return f, nil
+	}
+	if err == nil {
+		err = f.open(0, f.parse)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if err = f.parse(file); err == nil {
-		err = f.use(file)
-	}
-	if err != nil {
-		file.Close()
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return f, nil
 }
 
-// use makes an open file that of f.
-func (f *File) use(file *os.File) error {
-	_ = osfile.Lock(file) // systemd-tmpfiles removes old files in /tmp that are not locked
+// open opens the file, locks and reads it, and makes it that of f. (The lock also tells
+// systemd-tmpfiles not to remove an old file in /tmp.)
+func (f *File) open(flag int, read func(io.Reader) error) error {
+	file, err := osfile.OpenOwn(f.path, os.O_RDWR|flag)
+	if err != nil {
+		return err
+	}
+	if err = osfile.Lock(file); err == nil {
+		err = read(file)
+	}
+	if err == nil {
+		err = osfile.MakePrivate(file)
+	}
+	if err != nil {
+		osfile.Unlock(file)
+		return errors.Join(err, file.Close())
+	}
 	f.file = file
-	return osfile.MakePrivate(file)
+	return nil
 }
 
 // forget makes f a file without records.
@@ -118,9 +128,9 @@ func (f *File) parse(from io.Reader) (err error) {
 	case isBlank, err == io.EOF && bytes.HasPrefix(f.head(), head):
 		return nil
 	case err == io.EOF, !bytes.HasPrefix(head, []byte(f.magic)):
-		return ErrForeign
+		return osfile.ErrForeign
 	case head[len(f.magic)] != version:
-		return fmt.Errorf("%w: %d, at most %d", ErrVersion, head[len(f.magic)], version)
+		return fmt.Errorf("%w: %d, at most %d", osfile.ErrVersion, head[len(f.magic)], version)
 	}
 	for {
 		head := next(recordHead)
@@ -147,6 +157,16 @@ func (f *File) parse(from io.Reader) (err error) {
 	return err
 }
 
+// isFree returns an error if a file is not empty: another one that has come to the path, such as
+// with a directory that was moved, stays. An empty one is left by a call of add that failed. If the
+// ring file is gone by now, this is the place of a new cache's file.
+func (f *File) isFree(file io.Reader) error {
+	if _, err := file.Read(make([]byte, 1)); err != io.EOF {
+		return cmp.Or(err, fs.ErrExist)
+	}
+	return f.rings()
+}
+
 // head returns the head of the file.
 func (f *File) head() []byte {
 	return append(append(make([]byte, 0, headSize), f.magic...), version)[:headSize]
@@ -156,6 +176,9 @@ func (f *File) head() []byte {
 func sizeOf(n int64) int64 { return (recordHead + n + align - 1) &^ (align - 1) }
 
 func sum(key []byte) uint32 { return uint32(xxhash.Sum64(key)) }
+
+// IsMissing reports whether there is no file.
+func (f *File) IsMissing() bool { return f.file == nil }
 
 // Words returns the words by key.
 func (f *File) Words() map[string]uint64 {
@@ -212,10 +235,9 @@ func stale(err error) error {
 // add adds a record to the file, and returns where.
 func (f *File) add(key string, word uint64) (at int64, err error) {
 	if f.file == nil {
-		// Another file at the path, such as one that came with a directory that was moved, stays.
-		file, err := osfile.OpenOwn(f.path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
-		if err == nil {
-			err = f.use(file)
+		// Nobody chose this name: a link there is another's, and must not make a file elsewhere.
+		if err = f.rings(); err == nil { // else an empty file would be left
+			err = f.open(os.O_CREATE|osfile.NoFollow, f.isFree)
 			_ = osfile.SyncDir(f.path) // without its name, a crash leaves no file, and so no keys
 		}
 		if err != nil {
@@ -253,6 +275,9 @@ func (f *File) add(key string, word uint64) (at int64, err error) {
 
 // Clear removes all records.
 func (f *File) Clear() error {
+	if f == nil {
+		return nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
@@ -282,7 +307,9 @@ func (f *File) Close() error {
 		}
 	}
 	if f.file != nil {
-		errs = append(errs, stale(errors.Join(f.file.Sync(), f.file.Close())))
+		err := f.file.Sync()
+		osfile.Unlock(f.file)
+		errs = append(errs, stale(errors.Join(err, f.file.Close())))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,10 +23,13 @@ import (
 
 const magic = "ringtest"
 
+// inPlace is that of a ring file which nobody moves.
+func inPlace() error { return nil }
+
 // open opens a file that another process may have open still, as after a kill.
 func open(t *testing.T, path string) *File {
 	t.Helper()
-	f, err := Open(path, magic)
+	f, err := Open(path, magic, inPlace)
 	require.NoError(t, err)
 	return f
 }
@@ -201,11 +205,12 @@ func TestOpen_BlankOrForeign(t *testing.T) {
 	for text, want := range map[string]error{
 		"": nil, "ringt": nil, magic: nil, head[:len(magic)+1]: nil, head[:headSize-1]: nil, head: nil,
 		strings.Repeat("\x00", 10): nil, strings.Repeat("\x00", 1000): nil,
-		"x": ErrForeign, "ringname": ErrForeign, strings.Repeat("words ", 20): ErrForeign,
-		magic + "\x02" + head[9:]: ErrVersion, magic + "\x00" + head[9:]: ErrVersion,
+		"x": osfile.ErrForeign, "ringname": osfile.ErrForeign,
+		strings.Repeat("words ", 20): osfile.ErrForeign,
+		magic + "\x02" + head[9:]:    osfile.ErrVersion, magic + "\x00" + head[9:]: osfile.ErrVersion,
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o640))
-		f, err := Open(path, magic)
+		f, err := Open(path, magic, inPlace)
 		require.ErrorIs(t, err, want, "%q", text)
 		has, readErr := os.ReadFile(path)
 		require.NoError(t, readErr)
@@ -295,6 +300,20 @@ func TestSet_DirectoryCannotBeRead(t *testing.T) {
 	require.Equal(t, map[string]uint64{"k": 1}, open(t, f.path).Words())
 }
 
+// A file that could not be used at first is used later.
+func TestSet_AfterOneThatFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	f := open(t, path)
+	other, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, osfile.Lock(other))
+	require.ErrorIs(t, f.Set("one", 1), osfile.ErrLocked)
+	require.NoError(t, other.Close())
+	require.NoError(t, f.Set("two", 2))
+	require.NoError(t, f.Close())
+	require.Equal(t, map[string]uint64{"one": 1, "two": 2}, open(t, path).Words())
+}
+
 // No file that has come to the path is written to, nor is one made where the directory was before
 // it was moved.
 func TestSet_WritesToNoOtherFile(t *testing.T) {
@@ -313,6 +332,14 @@ func TestSet_WritesToNoOtherFile(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 
 	f = open(t, path)
+	elsewhere := filepath.Join(dir, "elsewhere")
+	require.NoError(t, os.Symlink(elsewhere, path))
+	require.Error(t, f.Set("k", 1))
+	require.ErrorContains(t, f.Close(), path)
+	require.NoFileExists(t, elsewhere)
+	require.NoError(t, os.Remove(path))
+
+	f = open(t, path)
 	require.NoError(t, f.Set("k", 1))
 	require.NoError(t, os.Rename(dir, dir+"2"))
 	require.NoError(t, f.Set("k", 3))
@@ -320,10 +347,12 @@ func TestSet_WritesToNoOtherFile(t *testing.T) {
 	require.ErrorIs(t, early.Set("k", 1), os.ErrNotExist)
 	require.ErrorIs(t, early.Close(), os.ErrNotExist)
 	require.NoDirExists(t, dir)
+	require.NoError(t, f.Close())
 	require.Equal(t, map[string]uint64{"k": 3}, open(t, filepath.Join(dir+"2", "file")).Words())
 }
 
-// A file that is in use is locked, so that programs that remove old files leave it.
+// A file that is in use is locked, so that programs that remove old files leave it, and another
+// cache is refused, until Close, even if a child process has the file open for a moment.
 func TestFile_IsLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f := open(t, path)
@@ -336,6 +365,12 @@ func TestFile_IsLocked(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, osfile.Lock(other), osfile.ErrLocked)
 		require.NoError(t, other.Close())
+		_, err = Open(path, magic, inPlace)
+		require.ErrorIs(t, err, osfile.ErrLocked)
+		require.ErrorContains(t, err, path)
+		child, err := syscall.Dup(int(f.file.Fd())) // as fork does
+		require.NoError(t, err)
+		defer syscall.Close(child)
 		require.NoError(t, f.Close())
 	}
 }

@@ -12,19 +12,22 @@
 //	end    160  blocks 8 | records 8 | 0 8 | a copy of the header (the body of an end mark)
 //	run     13  ring 1 | records 4 | bytes 8 | records | frequencies, 2 bits each
 //
-// A body consists of runs. Their records are plain ones as they lie in a ring (package record),
-// with deadlines in ticks of a clock whose age is in the header. The wall clock then showed saved,
+// A body consists of runs, of ring policy.Small or policy.Main; the records of a cold part count as
+// the oldest of the small ring. Records are plain ones as they lie in a ring (package record), with
+// deadlines in ticks of a clock whose age is in the header. The wall clock then showed saved,
 // in milliseconds, and us microseconds more. A body whose length differs from its unpacked length
 // is packed: it is an S2 block, which begins with the length again.
 //
-// Blocks come in the order in which they were written. A record may be there more than once; of
-// two records of a key, the later one is the newer one. All records of a key are in blocks of one
-// lane, so several goroutines may load different lanes.
+// Blocks come in the order in which they were written. A key may have several records, because an
+// entry that moves or is set again is saved again. Of two in the same lane, the later one is newer.
+// A key has records in two lanes only if its entry became large, or small, during the save; which
+// one is newer is then unknown. Several goroutines may load different lanes.
 //
 // A snapshot begins with a block of kind 4. It has two words for each part of the cache, in the
 // order of the parts: its records and their bytes. Blocks of kind 3 follow. They hold a record for
 // each namespace: its key is the generation with which the keys of the namespace begin, its value
-// the name. They are written twice, because without them nobody finds those keys.
+// the name. They are written twice, because without them nobody finds those keys. They are not
+// packed: names take memory outside the bound, which is to be in proportion to their bytes.
 //
 // The checksums of blocks are XXH64 with the salt as seed. The salt is random, so that those who
 // choose the content of a cache cannot make a value that looks like a block. The blocks of a
@@ -43,6 +46,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/record"
 )
 
@@ -70,12 +74,6 @@ const (
 // block has records of one quarter, or of no particular one, if its quarter is 0.
 const Quarters = 4
 
-// The rings of runs. The records of a cold part count as the oldest of the small ring.
-const (
-	Small = 0
-	Main  = 1
-)
-
 // ErrCorrupt is wrapped by all errors about the content of a snapshot. ErrVersion is wrapped by the
 // error for an unknown version of the format, or a version other than the program's.
 var (
@@ -96,10 +94,7 @@ type Header struct {
 	TTL          time.Duration
 	RefreshAhead time.Duration
 	Idle         time.Duration // after which unused entries expire
-	Age          time.Duration // of the clock, when saving began
-	Saved        time.Time     // the same moment, by the wall clock
-	SinceBoot    time.Duration // and by the time since the machine was started
-	Boot         uint64        // boot of the machine that saved it
+	Mark         clock.Mark    // when saving began
 	Program      uint64        // the program's version of its entries
 	Secret       [2]uint64     // of the hash
 	Policy       uint8
@@ -108,15 +103,15 @@ type Header struct {
 
 // Append appends the header.
 func (h *Header) Append(b []byte) []byte {
-	from := len(b)
+	from, at := len(b), &h.Mark.At
 	b = append(b, headerMagic...)
 	b = binary.LittleEndian.AppendUint32(b, orderMark)
 	b = binary.LittleEndian.AppendUint32(b, Version)
 	b = append(b, h.Policy, h.HugePages)
-	b = binary.LittleEndian.AppendUint16(b, uint16(h.Saved.UnixMicro()%1000))
+	b = binary.LittleEndian.AppendUint16(b, uint16(at.Wall.UnixMicro()%1000))
 	b = append(b, 0, 0, 0, 0)
-	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, uint64(h.Age), uint64(h.TTL),
-		uint64(h.RefreshAhead), uint64(h.Saved.UnixMilli()), uint64(h.SinceBoot), h.Boot,
+	for _, x := range []uint64{h.Salt, h.MaxBytes, h.Entries, uint64(h.Mark.Age), uint64(h.TTL),
+		uint64(h.RefreshAhead), uint64(at.Wall.UnixMilli()), uint64(at.Boot), at.ID,
 		h.Program, h.Secret[0], h.Secret[1], uint64(h.Idle)} {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
@@ -145,13 +140,14 @@ func ParseHeader(b []byte, at int64) (h Header, err error) {
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[24+8*i:]) }
 	micros := int64(binary.LittleEndian.Uint16(b[18:]))
+	wall := time.UnixMicro(int64(word(6))*1000 + micros)
+	saved := clock.Moment{Wall: wall, Boot: time.Duration(word(7)), ID: word(8)}
 	return Header{
 		Policy: b[16], HugePages: b[17],
-		Salt: word(0), MaxBytes: word(1), Entries: word(2), Age: time.Duration(word(3)),
-		TTL: time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
-		Saved: time.UnixMicro(int64(word(6))*1000 + micros), SinceBoot: time.Duration(word(7)),
-		Boot: word(8), Program: word(9), Secret: [2]uint64{word(10), word(11)},
-		Idle: time.Duration(word(12)),
+		Salt: word(0), MaxBytes: word(1), Entries: word(2),
+		Mark: clock.Mark{Age: time.Duration(word(3)), At: saved},
+		TTL:  time.Duration(word(4)), RefreshAhead: time.Duration(word(5)),
+		Program: word(9), Secret: [2]uint64{word(10), word(11)}, Idle: time.Duration(word(12)),
 	}, nil
 }
 
@@ -225,20 +221,11 @@ func parseBlock(b []byte, salt uint64, at int64) (h BlockHeader, err error) {
 	isPacked := h.Size != h.Length
 	isTooFull := uint64(h.Records)*record.ShortHeader > h.Size
 	if !known || h.Length > math.MaxInt64/2 || !isEnd && isTooFull ||
-		isPacked && (h.Size > MaxBlock || h.Length > MaxBlock) {
+		isPacked && (h.Kind == kindNames || h.Size > MaxBlock || h.Length > MaxBlock) {
 		return h, corrupt(at, "block of kind %d, quarter %d, %d records, %d bytes, %d unpacked",
 			h.Kind, h.Quarter, h.Records, h.Length, h.Size)
 	}
 	return h, nil
-}
-
-// Check returns an error if body does not match the block's checksum. The block is at offset at of
-// the snapshot.
-func (h *BlockHeader) Check(body []byte, salt uint64, at int64) error {
-	if sum := sumOf(salt, body); sum != h.sum {
-		return corrupt(at, "checksum of block %d is %x, not %x", h.ID, sum, h.sum)
-	}
-	return nil
 }
 
 // End is the content of the end mark.

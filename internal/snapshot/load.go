@@ -19,8 +19,7 @@ func (c *Contents) Load(
 ) error {
 	c.choose(room)
 	l := loading{Contents: c, most: most}
-	l.load(restore(), (*Ref).IsSizes)
-	l.load(restore(), (*Ref).IsNames)
+	l.load(restore(), func(b *Ref) bool { return b.Kind != kindRecords }) // they come first
 	workers = min(workers, len(c.Blocks))
 	var others sync.WaitGroup
 	work := func(i int) {
@@ -35,9 +34,7 @@ func (c *Contents) Load(
 			work(i)
 		}()
 	}
-	if workers > 0 {
-		work(0)
-	}
+	work(0)
 	others.Wait()
 	return l.err
 }

@@ -37,19 +37,19 @@ func unseal(t testing.TB, sealed []byte, to *Buffers) (body []byte, packed bool)
 	require.NoError(t, err)
 	body = sealed[BlockHeaderSize:]
 	require.EqualValues(t, len(body), h.Length)
-	require.NoError(t, h.Check(body, packSalt, 0))
+	require.Equal(t, h.sum, sumOf(packSalt, body))
 	body, err = to.unpack(&Ref{BlockHeader: h}, body)
 	require.NoError(t, err)
 	return body, h.Length != h.Size
 }
 
-// Bodies come back through one Packer and one pair of buffers, longer and shorter ones in
-// turn. Those that do not get an eighth smaller, or are too short or too long, are as they were.
+// Bodies come back through one block and one pair of buffers, longer and shorter ones in turn.
+// Those that do not get an eighth smaller, or are too short or too long, are as they were.
 func TestBlock_PackedWhereThatSavesAnEighth(t *testing.T) {
 	text := bytes.Repeat([]byte("some text that repeats itself, "), MaxBlock/31+1)
 	half := append(noise(3000), text[:3000]...)
 	little := append(noise(9500), text[:500]...)
-	var p Packer
+	var b Block
 	var to Buffers
 	for _, test := range []struct {
 		body   []byte
@@ -59,7 +59,9 @@ func TestBlock_PackedWhereThatSavesAnEighth(t *testing.T) {
 		{text[:MaxBlock+1], false}, {noise(MaxBlock), false}, {noise(600), false}, {half, true},
 		{little, false}, {nil, false}, {make([]byte, MaxBlock), true}, {text[:1000], true},
 	} {
-		sealed := blockOf(test.body).Finish(ofRecords, packSalt, &p)
+		b.Reset()
+		b.Bytes = append(b.Bytes, test.body...)
+		sealed := b.Finish(ofRecords, packSalt)
 		body, packed := unseal(t, sealed, &to)
 		require.True(t, bytes.Equal(test.body, body), "%d bytes have changed", len(test.body))
 		require.Equal(t, test.packed, packed, "%d bytes", len(test.body))
@@ -84,6 +86,23 @@ func TestBlock_PackedClaimsTooMuch(t *testing.T) {
 		h.put(b, packSalt)
 		_, err := parseBlock(b, packSalt, 0)
 		require.Equal(t, test.ok, err == nil, "%+v", test)
+	}
+}
+
+// Names are not packed: a few bytes of a snapshot could be much of the Go heap.
+func TestBlock_NamesAreNotPacked(t *testing.T) {
+	text := bytes.Repeat([]byte("some text that repeats itself, "), 100)
+	b := blockOf(text)
+	sealed := b.Finish(BlockHeader{Kind: kindNames}, packSalt)
+	require.Equal(t, text, sealed[BlockHeaderSize:])
+	_, err := parseBlock(sealed, packSalt, 0)
+	require.NoError(t, err)
+	require.True(t, b.pack())
+	for kind, want := range map[uint8]error{kindRecords: nil, kindNames: ErrCorrupt} {
+		h := BlockHeader{Kind: kind, Size: uint64(len(text))}
+		h.put(b.packed, packSalt)
+		_, err = parseBlock(b.packed, packSalt, 0)
+		require.ErrorIs(t, err, want)
 	}
 }
 
@@ -125,15 +144,14 @@ func TestUnpack_Damage(t *testing.T) {
 // After the first block, neither side allocates.
 func TestBlock_PackingAllocatesNothing(t *testing.T) {
 	text := bytes.Repeat([]byte("some text that repeats itself, "), 2000)
-	var p Packer
 	var to Buffers
 	b := blockOf(text)
 	h := BlockHeader{Size: uint64(len(text))}
-	require.True(t, p.pack(b.Bytes))
-	packed := bytes.Clone(p.buf[BlockHeaderSize:])
+	require.True(t, b.pack())
+	packed := bytes.Clone(b.packed[BlockHeaderSize:])
 	h.Length = uint64(len(packed))
 	ref := &Ref{BlockHeader: h}
-	require.Zero(t, testing.AllocsPerRun(100, func() { b.Finish(ofRecords, packSalt, &p) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { b.Finish(ofRecords, packSalt) }))
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = to.unpack(ref, packed) }))
 }
 
@@ -145,7 +163,7 @@ func FuzzPack(f *testing.F) {
 	f.Add(s2.Encode(nil, make([]byte, 1000)), uint16(1000))
 	f.Fuzz(func(t *testing.T, b []byte, n uint16) {
 		var to Buffers
-		body, _ := unseal(t, blockOf(b).Finish(ofRecords, packSalt, new(Packer)), &to)
+		body, _ := unseal(t, blockOf(b).Finish(ofRecords, packSalt), &to)
 		require.True(t, bytes.Equal(b, body), "it has changed")
 		if int(n) == len(b) {
 			return // not packed

@@ -93,24 +93,19 @@ func (f *forward) ReadAt(b []byte, at int64) (n int, err error) {
 	if _, err := io.CopyN(io.Discard, f, at-f.at); err != nil {
 		return 0, err
 	}
-	n, err = io.ReadFull(f, b)
-	if err == io.ErrUnexpectedEOF {
-		err = io.EOF
-	}
-	return n, err
+	return io.ReadFull(f, b)
 }
 
 func (f *forward) Read(b []byte) (int, error) {
 	n, err := f.r.Read(b)
 	f.at += int64(n)
-	if n != 0 || err != nil || len(b) == 0 {
+	if f.empty++; n != 0 || len(b) == 0 {
 		f.empty = 0
-		return n, err
 	}
-	if f.empty++; f.empty == mostEmpty {
-		return 0, io.ErrNoProgress
+	if err == nil && f.empty == mostEmpty {
+		err = io.ErrNoProgress
 	}
-	return 0, nil
+	return n, err
 }
 
 // passOver counts damage that is not an error.
@@ -144,7 +139,7 @@ func (c *Contents) read(buf []byte, at int64, n uint64) ([]byte, error) {
 		buf = slices.Grow(buf, part)[:have+part]
 		got, err := c.r.ReadAt(buf[have:], at+int64(have))
 		if got < part {
-			if buf = buf[:have+got]; err == io.EOF {
+			if buf = buf[:have+got]; err == io.EOF || err == io.ErrUnexpectedEOF {
 				err = nil // the file has become shorter
 			}
 			return buf, err
@@ -209,7 +204,7 @@ func (c *Contents) Next() (Ref, error) {
 
 // finish compares the blocks found with the counts of the end mark.
 func (c *Contents) finish(h BlockHeader, at int64) error {
-	body, err := c.body(&Ref{BlockHeader: h, At: at}, new(Buffers))
+	body, err := c.Body(&Ref{BlockHeader: h, At: at}, new(Buffers))
 	if err != nil {
 		return err
 	}
@@ -233,9 +228,10 @@ func (c *Contents) finish(h BlockHeader, at int64) error {
 }
 
 // search returns the offset of the next block from at on, or the end. A value may contain the magic
-// number, but not a matching checksum.
+// number, but not a matching checksum. It reads little beyond the block, because there may be a
+// defect every few bytes.
 func (c *Contents) search(at int64) int64 {
-	r := bufio.NewReaderSize(io.NewSectionReader(c.r, at, c.size-at), 64<<10)
+	r := bufio.NewReaderSize(io.NewSectionReader(c.r, at, c.size-at), 1<<10)
 	for ; ; at++ {
 		b, err := r.Peek(BlockHeaderSize)
 		if err != nil {
@@ -255,23 +251,17 @@ type Buffers struct{ read, unpacked []byte }
 
 // Body reads the body of a block, and checks and unpacks it. Of a stream, it is that of the block
 // that Next has returned last.
-func (c *Contents) Body(b *Ref, to *Buffers) ([]byte, error) {
-	body, err := c.body(b, to)
-	if err != nil {
-		return nil, err
-	}
-	return to.unpack(b, body)
-}
-
-// body is Body without unpacking.
-func (c *Contents) body(b *Ref, to *Buffers) (body []byte, err error) {
+func (c *Contents) Body(b *Ref, to *Buffers) (body []byte, err error) {
 	if to.read, err = c.read(to.read, b.At+BlockHeaderSize, b.Length); err != nil {
 		return nil, err
 	}
 	if n := uint64(len(to.read)); n < b.Length {
 		return nil, corrupt(b.At, "block %d of %d bytes, of which %d are there", b.ID, b.Length, n)
 	}
-	return to.read, b.Check(to.read, c.Header.Salt, b.At)
+	if sum := sumOf(c.Header.Salt, to.read); sum != b.sum {
+		return nil, corrupt(b.At, "checksum of block %d is %x, not %x", b.ID, sum, b.sum)
+	}
+	return to.unpack(b, to.read)
 }
 
 // unpack returns the content of a body, decompressed if it is packed.
@@ -284,10 +274,7 @@ func (b *Buffers) unpack(ref *Ref, body []byte) ([]byte, error) {
 		err = fmt.Errorf("length is %d, not %d", n, ref.Size)
 	}
 	if err == nil {
-		if uint64(cap(b.unpacked)) < ref.Size {
-			b.unpacked = make([]byte, ref.Size) // at most MaxBlock
-		}
-		// Decode allocates nothing for that length.
+		b.unpacked = slices.Grow(b.unpacked[:0], int(ref.Size)) // at most MaxBlock
 		b.unpacked, err = s2.Decode(b.unpacked[:ref.Size], body)
 	}
 	if err != nil {

@@ -53,7 +53,6 @@ type Worker struct {
 
 	s      *Saver
 	header BlockHeader // of the block
-	packer Packer
 	step   Step
 	lead   bool // runs in the caller's goroutine
 }
@@ -97,7 +96,7 @@ func (s *Saver) Run(workers int) error {
 	}
 	cut := s.err == errCut
 	switch {
-	case cut && s.records.Load() == 0:
+	case cut && s.done.Load() == 0: // names alone must not replace a good file
 		return s.Context.Err()
 	case s.err != nil && !cut:
 		return s.err
@@ -212,7 +211,7 @@ func (w *Worker) flush() error {
 	}
 	s.records.Add(uint64(w.Records))
 	w.header.ID = uint32(id)
-	err := s.put(w.Finish(w.header, s.Header.Salt, &w.packer))
+	err := s.put(w.Finish(w.header, s.Header.Salt))
 	if cap(w.Bytes) > 2*MaxBlock {
 		w.Bytes = nil // it was for a long record
 	}

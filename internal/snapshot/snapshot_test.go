@@ -12,13 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 )
 
 func TestHeader_RoundTrip(t *testing.T) {
 	h := Header{
-		Salt: 1, MaxBytes: 2, Entries: 3, Age: 4, TTL: 5, RefreshAhead: 6,
-		Saved: time.UnixMicro(7008), SinceBoot: 10, Boot: 11, Program: 12, Idle: 13,
+		Salt: 1, MaxBytes: 2, Entries: 3, TTL: 5, RefreshAhead: 6, Program: 12, Idle: 13,
+		Mark:   clock.Mark{Age: 4, At: clock.Moment{Wall: time.UnixMicro(7008), Boot: 10, ID: 11}},
 		Policy: 1, HugePages: 2, Secret: [2]uint64{8, 9},
 	}
 	b := h.Append([]byte("before"))[6:]
@@ -46,15 +48,16 @@ func fillBlock(t testing.TB, n int, size func(i int) int) (*Ref, []byte, []Recor
 	b.Reset()
 	var want []Record
 	for i := range n {
-		ring := uint8(i / 7 % 2)
-		from := b.Begin(ring)
+		ring := policy.Ring(i / 7 % 2)
+		b.Begin(ring)
+		from := len(b.Bytes)
 		b.Bytes = append(b.Bytes, recordOf(fmt.Sprint(i), string(make([]byte, size(i))))...)
 		b.End(i / 5 % 4)
 		hd, ok := record.Plain.Parse(b.Bytes[from:])
 		require.True(t, ok)
 		want = append(want, Record{hd, from - BlockHeaderSize, ring, i / 5 % 4})
 	}
-	body := bytes.Clone(b.Finish(BlockHeader{Kind: kindRecords}, 1, new(Packer)))
+	body := bytes.Clone(b.Finish(BlockHeader{Kind: kindRecords}, 1))
 	h, err := parseBlock(body, 1, 0)
 	require.NoError(t, err)
 	ref := &Ref{BlockHeader: h}
@@ -68,36 +71,25 @@ func TestBlock_RoundTrip(t *testing.T) {
 		ref, body, want := fillBlock(t, n, func(i int) int { return i * 37 % 200 })
 		require.EqualValues(t, n, ref.Records)
 		var got []Record
-		require.NoError(t, ref.Each(body, func(r *Record) { got = append(got, *r) }))
+		require.NoError(t, ref.Each(body, func(r *Record) error {
+			got = append(got, *r)
+			return nil
+		}))
 		require.Equal(t, want, got)
+		for _, size := range []int{1, 3, n, n + 1} {
+			got = got[:0]
+			require.NoError(t, ref.Batches(body, make([]Record, size), func(rs []Record) error {
+				require.True(t, len(rs) == size || len(got)+len(rs) == n)
+				got = append(got, rs...)
+				return nil
+			}))
+			require.Equal(t, want, got)
+		}
 		for cut := range min(len(body), 300) {
-			require.ErrorIs(t, ref.Each(body[:cut], func(*Record) {}), ErrCorrupt, cut)
+			err := ref.Each(body[:cut], func(*Record) error { return nil })
+			require.ErrorIs(t, err, ErrCorrupt, cut)
 		}
 	}
-}
-
-// A record that was begun, but not ended, is cut off again, at the beginning of a run too.
-func TestBlock_RecordThatWasCutOff(t *testing.T) {
-	var b Block
-	b.Reset()
-	for i := range 4 {
-		from := b.Begin(uint8(i / 2))
-		b.Bytes = append(b.Bytes, "half a record"...)
-		b.Bytes = b.Bytes[:from]
-		if i%2 == 0 {
-			continue
-		}
-		b.Begin(uint8(i / 2))
-		b.Bytes = append(b.Bytes, recordOf("k", "v")...)
-		b.End(1)
-	}
-	b.Begin(Small)
-	sealed := b.Finish(BlockHeader{Kind: kindRecords}, 1, new(Packer))
-	h, err := parseBlock(sealed, 1, 0)
-	require.NoError(t, err)
-	n := 0
-	require.NoError(t, (&Ref{BlockHeader: h}).Each(sealed[BlockHeaderSize:], func(*Record) { n++ }))
-	require.Equal(t, 2, n)
 }
 
 // memory is a file.
@@ -126,7 +118,7 @@ func saver(parts, records int) *Saver {
 					return false, err
 				}
 				for range min(10, records*quarter/Quarters-at[part]) {
-					w.Begin(uint8(at[part] % 2))
+					w.Begin(policy.Ring(at[part] % 2))
 					key := fmt.Sprintf("%04d%04d", part, at[part])
 					w.Bytes = append(w.Bytes, recordOf(key, string(make([]byte, 989)))...)
 					w.End(0)
@@ -157,13 +149,14 @@ func TestSaver_BlocksAreShort(t *testing.T) {
 		err = c.Load(workers, 1<<30, 1<<30, func() func(*Ref, []byte) error {
 			last := map[string]string{}
 			return func(b *Ref, body []byte) error {
-				return b.Each(body, func(r *Record) {
+				return b.Each(body, func(r *Record) error {
 					k := string(body[r.At+r.Size:][:8])
 					require.Greater(t, k[4:], last[k[:4]])
 					last[k[:4]] = k[4:]
 					mu.Lock()
 					defer mu.Unlock()
 					all++
+					return nil
 				})
 			}
 		})
@@ -221,6 +214,36 @@ func TestStream_ReaderFails(t *testing.T) {
 	}
 }
 
+// counting counts the bytes that are read.
+type counting struct {
+	*bytes.Reader
+	n int
+}
+
+func (c *counting) ReadAt(b []byte, at int64) (int, error) {
+	n, err := c.Reader.ReadAt(b, at)
+	c.n += n
+	return n, err
+}
+
+// A file that has a defect every few bytes is read a number of times that does not grow with it.
+func TestScan_ManyDefects(t *testing.T) {
+	const blocks = 5000
+	h := Header{Salt: 5}
+	b := h.Append(nil)
+	for i := range blocks {
+		block := make([]byte, BlockHeaderSize)
+		of := BlockHeader{Kind: kindRecords, ID: uint32(i)}
+		of.put(block, h.Salt)
+		b = append(append(b, block...), 'x')
+	}
+	r := &counting{Reader: bytes.NewReader(b)}
+	c, err := Scan(r, int64(len(b)), true)
+	require.NoError(t, err)
+	require.Len(t, c.Blocks, blocks)
+	require.Less(t, r.n, 32*len(b))
+}
+
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
@@ -235,13 +258,14 @@ func FuzzRuns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, records uint32, kind byte) {
 		ref := Ref{BlockHeader: BlockHeader{Kind: kind, Records: records}}
 		n, last := uint32(0), 0
-		err := ref.Each(body, func(r *Record) {
+		err := ref.Each(body, func(r *Record) error {
 			n++
 			require.LessOrEqual(t, int(n)*record.ShortHeader, len(body))
 			require.GreaterOrEqual(t, r.At, last)
 			last = r.At + r.Total()
 			require.LessOrEqual(t, last, len(body))
 			require.False(t, r.Dead)
+			return nil
 		})
 		switch {
 		case ref.IsSizes():

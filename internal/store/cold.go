@@ -24,8 +24,8 @@ import (
 // once would leave a dead record for each hit, and there are many.
 
 const (
-	// One bucket in scoutEach is a scout: it compresses even if that does not pay, so that it is known
-	// when it does.
+	// One bucket in scoutEach is a scout: it always has the full share, even if compression does not
+	// pay, so that it is known when it does.
 	scoutEach = 32
 
 	// leastCold is the least number of chunks of a cold part that is not empty.
@@ -54,11 +54,9 @@ func (b *Store) inUse() policy.Ring {
 // policy has room for all.
 func (b *Store) coldLimit(total int) int {
 	c := b.cold
-	if !c.begun {
-		return 0
-	}
-	n := int(b.Shared.Compression.ShareOf(c.scout) * float64(total))
-	if n < leastCold {
+	isScout := b.Number%scoutEach == 0
+	n := int(b.Shared.Compression.ShareOf(isScout) * float64(total))
+	if !c.begun || n < leastCold {
 		return 0
 	}
 	return n
@@ -71,8 +69,8 @@ func (b *Store) shapeCold() {
 		return
 	}
 	c.queue.Expect(int(b.mean))
-	c.store.Expect(int(b.mean))
-	c.most = b.limit().cold
+	c.ring.Expect(int(b.mean))
+	c.most = b.limits().cold
 	c.queueMost = max(1, c.most/queuePart, b.chunksFor(2*int(b.mean)))
 	if sum := c.from[policy.Small] + c.from[policy.Main]; sum > 1<<16 {
 		c.from[policy.Small] /= 2
@@ -111,22 +109,22 @@ func (b *Store) demote(in policy.Ring, p index.Place, hd record.Header) bool {
 func (b *Store) Sink() int {
 	b.cold.begun = true
 	b.shapeCold()
-	for in := range b.Rings {
-		for r := &b.Rings[in]; r.Size > 0; {
-			hd, _ := r.Header(r.Tail)
-			if hd.Dead {
-				r.ReleaseDead(hd)
-				continue
-			}
-			p, _ := b.Index.Find(b.keyHash(r, r.Tail, hd), policy.Ring(in), r.Tail)
-			if b.demote(policy.Ring(in), p, hd) {
-				return hd.Total()
-			}
-			break
+	for in := range policy.Queue {
+		hd, ok := b.waiting(in)
+		if !ok {
+			continue
+		}
+		r := b.Ring(in)
+		p, _ := b.Index.Find(b.keyHash(r, r.Tail, hd), in, r.Tail)
+		if b.demote(in, p, hd) {
+			return hd.Total()
 		}
 	}
 	return 0
 }
+
+// ColdBegun reports whether the cold part may hold anything. It is for tests.
+func (b *Store) ColdBegun() bool { return b.cold.begun }
 
 // makeColdRoom makes room for a record of n bytes at the head of the queue, or else of the cold
 // ring, and returns that ring. It brings the cold part within its limit only bit by bit, so it may
@@ -134,7 +132,7 @@ func (b *Store) Sink() int {
 func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 	c := b.cold
 	c.begun = true // the limits include a cold part from the next computation on
-	q, s, queueMost := &c.queue, &c.store, max(c.queueMost, b.chunksFor(n))
+	q, s, queueMost := &c.queue, &c.ring, max(c.queueMost, b.chunksFor(n))
 	from, work := c.size(), policy.Work{Records: coldRounds, Bytes: math.MaxInt}
 	if s.WorthCompacting() {
 		work.Records = coldCompacted
@@ -164,7 +162,7 @@ func (b *Store) makeColdRoom(n int) (to policy.Ring, ok bool) {
 // prefetchCold is prepare for the cold part: it prefetches the record that moves next, the place it
 // moves to, and the record dropped for it.
 func (b *Store) prefetchCold() {
-	r, s := &b.Rings[b.policy.Entry()], &b.cold.store
+	r, s := &b.Rings[b.policy.Entry()], &b.cold.ring
 	r.Prefetch(r.Tail)
 	b.cold.queue.PrefetchHead()
 	s.Prefetch(s.Tail)
@@ -175,9 +173,6 @@ func (b *Store) coldMost(queueMost int) int {
 	return max(0, b.cold.most-max(queueMost, b.cold.queue.Held()))
 }
 
-// mayGiveCold reports whether the cold part has a chunk to give, and the step is not over.
-func (b *Store) mayGiveCold() bool { return b.cold.held() > 0 && !b.Removals.IsStep() }
-
 // extend makes n bytes behind the head of a ring of the cold part writable, which may hold most
 // chunks, and reports whether there is room for them. It borrows the tail's chunk (I2) only if it
 // can get no other, because a ring that borrows counts as full. The limits are computed anew, as
@@ -185,38 +180,29 @@ func (b *Store) mayGiveCold() bool { return b.cold.held() > 0 && !b.Removals.IsS
 func (b *Store) extend(r *ring.Ring, n, most int) bool {
 	limit := r.Held()
 	if limit < most && r.Left() < n {
-		limit = min(most, limit+max(0, min(b.limit().cold-b.cold.held(), b.spare())))
+		limit = min(most, limit+max(0, min(b.limits().cold-b.cold.held(), b.spare())))
 	}
 	return limit > 0 && r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil
 }
 
-// storePacked moves the record at the queue's tail, whose slot is at p, to the cold ring, with its
-// value packed.
-func (b *Store) storePacked(p index.Place, hd record.Header, key, packed []byte) {
-	var buf [record.MaxHeader]byte
-	q, s := &b.cold.queue, &b.cold.store
-	kind := hd.Kind&record.Spaced | record.Packed
-	header := b.Form.Put(&buf, kind, len(key), len(packed), q.Times(q.Tail, hd))
-	pos := s.Append(header, key, packed)
-	n := len(header) + len(key) + len(packed)
-	b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
-}
-
-// ReadCold appends the value of the key to dst as it is stored, and reports whether the key is in
-// the cold part. touch tells that the read counts for the policy; stale, that an expired value that
-// is kept may be returned.
+// ReadCold appends the value of the key to dst as it is stored, and reports whether it has expired,
+// and whether the key is in the cold part. touch tells that the read counts for the policy;
+// orStale, that an expired value that is kept may be returned.
 func (b *Store) ReadCold(
-	f *Found, dst, k []byte, h uint64, touch, stale bool,
-) (out []byte, ok bool) {
-	if !b.findCounting(f, k, h) || index.Ring(f.Slot) < policy.Queue ||
-		b.Shared.Expired(f.Expiry) && (!stale || b.Shared.Now() >= b.Shared.KeptUntil(f.Expiry)) {
-		return dst, false
+	f *Found, dst, k []byte, h uint64, touch, orStale bool,
+) (out []byte, expired, ok bool) {
+	if !b.findCounting(f, k, h) || index.Ring(f.Slot) < policy.Queue {
+		return dst, false, false
+	}
+	expired = b.Shared.Expired(f.Expiry)
+	if expired && (!orStale || b.Shared.Now() >= b.Shared.KeptUntil(f.Expiry)) {
+		return dst, false, false
 	}
 	dst, _ = f.Ring.Read(dst, f.ValuePos(), f.ValueLen)
 	if touch && !index.WasRead(f.Slot) {
 		index.MarkRead(&f.Group.Slots[f.I], f.Slot)
 	}
-	return dst, true
+	return dst, expired, true
 }
 
 // findAgain finds the record of the key, and reports whether it is the record was, in the same
@@ -240,16 +226,14 @@ func (b *Store) Promote(was *Found, w *Write, must bool) {
 		b.remove(&f, w.Hash, Deleted) // in main, the walk that drops such records could miss it
 		return
 	}
-	if w.Measure(b.Shared); w.Bytes > b.Longest || !must && b.IsShort(w.Bytes) {
+	if w.Measure(b.Shared); w.Bytes > b.Longest || !must && b.Lack(w.Bytes) > 0 {
 		if must {
 			b.remove(&f, w.Hash, Evicted)
-			b.countEvicted(&f.Header)
 		}
 		return
 	}
 	b.policy.GhostFound(origin(f.Slot), 1, b.ghosts(), b.isNear(f.Slot))
 	if err := b.insert(&f, w); err != nil { // there is no memory for it
-		b.countEvicted(&f.Header)
 		_ = b.Fail(w, err)
 	}
 }
@@ -276,12 +260,12 @@ type Waiting struct {
 	Packed     []byte // empty: it stays as it is
 }
 
-// waiting returns the header of the live record at the queue's tail, if there is one. It releases
-// dead ones there, and all records if the one there is damaged. No Set passes that tail as long as
-// the cold ring holds anything.
-func (b *Store) waiting() (hd record.Header, ok bool) {
-	for q := &b.cold.queue; q.Size > 0 && !b.Closed; b.passTail(policy.Queue, &policy.Work{}) {
-		if hd, ok = q.Header(q.Tail); ok && !hd.Dead {
+// waiting returns the header of the live record at a ring's tail, if there is one. It releases dead
+// ones there, and all records if the one there is damaged. No Set passes the queue's tail as long
+// as the cold ring holds anything.
+func (b *Store) waiting(in policy.Ring) (hd record.Header, ok bool) {
+	for r := b.Ring(in); r.Size > 0 && !b.Closed; b.passTail(in, &policy.Work{}) {
+		if hd, ok = r.Header(r.Tail); ok && !hd.Dead {
 			return hd, true
 		}
 	}
@@ -292,7 +276,7 @@ func (b *Store) waiting() (hd record.Header, ok bool) {
 func (b *Store) TakeWaiting(w *Waiting) bool {
 	b.cold.signalled = false
 	q := &b.cold.queue
-	hd, ok := b.waiting()
+	hd, ok := b.waiting(policy.Queue)
 	if !ok {
 		return false
 	}
@@ -313,28 +297,31 @@ func (b *Store) PackWaiting(w *Waiting) {
 // PutAway moves the record to the cold ring, if it is still at the queue's tail. It reports false
 // if the cold ring has no room.
 func (b *Store) PutAway(w *Waiting) bool {
-	q := &b.cold.queue
-	hd, ok := b.waiting()
+	q, s := &b.cold.queue, &b.cold.ring
+	hd, ok := b.waiting(policy.Queue)
 	if !ok || q.Tail != w.pos {
 		return true // it was dead, or evicted
 	}
 	p, ok := b.Index.Find(b.Shared.HashOf(w.key, w.kind), policy.Queue, w.pos)
 	if !ok {
 		b.Corruptions.Add(1)
-		b.dropTail(policy.Queue, q, &hd)
+		b.dropTail(policy.Queue, q, &hd, Unreported)
 		return true
 	}
-	n := hd.Total()
+	n, header := hd.Total(), []byte(nil)
 	if len(w.Packed) > 0 {
-		n = len(w.key) + len(w.Packed)
-		n += b.Form.HeaderSize(record.Packed, len(w.key), len(w.Packed), hd.Deadlines)
+		var buf [record.MaxHeader]byte
+		kind := hd.Kind&record.Spaced | record.Packed
+		header = b.Form.Put(&buf, kind, len(w.key), len(w.Packed), q.Times(q.Tail, hd))
+		n = len(header) + len(w.key) + len(w.Packed)
 	}
-	if !b.extend(&b.cold.store, n, b.coldMost(b.cold.queueMost)) {
+	switch {
+	case !b.extend(s, n, b.coldMost(b.cold.queueMost)):
 		return false
-	}
-	if len(w.Packed) > 0 {
-		b.storePacked(p, hd, w.key, w.Packed)
-	} else {
+	case header != nil:
+		pos := s.Append(header, w.key, w.Packed)
+		b.moved(p, index.WithPos(p.Slot, policy.Cold, pos), q, s, hd, n)
+	default:
 		b.move(policy.Queue, policy.Cold, p, p.Slot, hd)
 	}
 	b.sweep()
@@ -345,25 +332,24 @@ func (b *Store) PutAway(w *Waiting) bool {
 // have none: they share an empty one that never changes (Shared.noCold).
 type coldPart struct {
 	queue     ring.Ring // records that wait for the compressor
-	store     ring.Ring // the cold ring: its records were compressed, or left as they are
+	ring      ring.Ring // the cold ring: its records were compressed, or left as they are
 	on        bool
 	begun     bool              // the policy has dropped something: memory is full
 	signalled bool              // the goroutine has been told to look at the queue
-	scout     bool              // it always has the full share
 	most      int               // chunks that the cold part may hold
 	queueMost int               // chunks of these for the queue
 	from      [RingCount]uint32 // records that came from small and main lately
 }
 
 // held returns how many chunks the rings have from the pool.
-func (c *coldPart) held() int { return c.queue.Held() + c.store.Held() }
+func (c *coldPart) held() int { return c.queue.Held() + c.ring.Held() }
 
 //go:norace
-func (c *coldPart) size() int { return int(c.queue.Size + c.store.Size) }
+func (c *coldPart) size() int { return int(c.queue.Size + c.ring.Size) }
 
 // oldest returns the ring with the oldest records of the cold part.
 func (c *coldPart) oldest() policy.Ring {
-	if c.store.Held() > 0 {
+	if c.ring.Held() > 0 {
 		return policy.Cold
 	}
 	return policy.Queue
@@ -379,22 +365,8 @@ func (c *coldPart) addGhosts(n *[RingCount]int, slots int) {
 	}
 }
 
-// forget resets what the cold part knows, after its rings were emptied.
-func (c *coldPart) forget() {
-	if c.on {
-		c.begun, c.signalled = false, false
-	}
-}
-
-// newColdPart returns the cold part of a bucket.
-func newColdPart(s *Shared, number int) *coldPart {
-	c := &coldPart{on: true, scout: number%scoutEach == 0}
-	c.init(s)
-	return c
-}
-
 // init makes the rings of a cold part ready for use.
 func (c *coldPart) init(s *Shared) {
 	c.queue.Init(s.Pool, s.Shift, s.PosBits)
-	c.store.Init(s.Pool, s.Shift, s.PosBits)
+	c.ring.Init(s.Pool, s.Shift, s.PosBits)
 }

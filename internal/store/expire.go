@@ -16,7 +16,7 @@ import (
 // that have expired dead. Compaction reclaims their bytes (room.go).
 //
 // With Options.StaleIfError, this search leaves expired records for that time, since they are
-// returned if a load fails (engine.result). But a tail that reaches an expired record drops it, and
+// returned if a load fails. But a tail that reaches an expired record drops it, and
 // so does every write of its key.
 
 const (
@@ -33,7 +33,7 @@ type expirer struct {
 	later   uint32 // during one: the same for the records that it has passed
 	walking bool
 	ring    policy.Ring
-	at      uint64 // the next record of the ring, as Ring.Since counts
+	at      uint64 // the next record of the ring, as Ring.Unwrapped counts
 
 	forgotten uint64 // generations that had been forgotten when the walk began
 }
@@ -78,6 +78,7 @@ func (b *Store) step(n int) (dropped int) {
 		}
 	}
 	e.walking, e.soonest, b.searched = false, e.later, e.forgotten
+	b.tellNeed()
 	return dropped
 }
 
@@ -90,21 +91,28 @@ func (b *Store) noteExpiry(expiry uint32) {
 	e := &b.expirer
 	if !b.hasTTL {
 		b.hasTTL = true
-		b.known = hintUnknown // from now on expired records make room first
+		b.hint = hintUnknown // from now on expired records make room first
 		b.Shared.Expiring.Store(true)
 		*e = expirer{soonest: math.MaxUint32, later: math.MaxUint32}
-		b.countExpiring()
+		b.updateMortal()
 	}
 	end := b.Shared.KeptUntil(expiry)
 	e.soonest, e.later = min(e.soonest, end), min(e.later, end)
 }
 
+// FindsInTime reports whether the search for expired records begins in time for one with room for
+// an expiry (I11). It is for tests.
+func (b *Store) FindsInTime(expiry uint32) bool {
+	e := &b.expirer
+	return b.hasTTL && (expiry == 0 || e.walking || b.Shared.KeptUntil(expiry) >= e.soonest)
+}
+
 // mortalShare: records are nearly all mortal if at most 1/mortalShare of them have no expiry.
 const mortalShare = 16
 
-// countExpiring returns the number of live records with room for an expiry, and sets Mortal for
-// lookups.
-func (b *Store) countExpiring() (expiring int) {
+// updateMortal sets Mortal for lookups, and returns the number of live records with room for an
+// expiry.
+func (b *Store) updateMortal() (expiring int) {
 	for in := range b.inUse() {
 		expiring += b.Ring(in).Expiring
 	}
@@ -119,7 +127,7 @@ func (b *Store) countExpiring() (expiring int) {
 // to a forgotten generation.
 func (b *Store) expireSome() {
 	e, forgotten := &b.expirer, b.hasForgotten()
-	if b.countExpiring() == 0 && !forgotten {
+	if b.updateMortal() == 0 && !forgotten {
 		b.hasTTL, e.walking = false, false
 		return
 	}
@@ -155,12 +163,10 @@ func (b *Store) Touch(w *Write) (there, done bool) {
 		return false, true
 	}
 	w.Measure(b.Shared)
-	t := w.Times
-	if !f.Takes(t) {
-		return true, false
+	if done = f.Takes(w.Times); done {
+		b.setTimes(f.Ring, f.Pos, f.Header, w.Times)
 	}
-	b.setTimes(f.Ring, f.Pos, f.Header, t)
-	return true, true
+	return true, done
 }
 
 // setTimes changes the deadlines of a record that has room for them.
@@ -176,11 +182,11 @@ func (b *Store) setTimes(r *ring.Ring, pos uint64, hd record.Header, t record.Ti
 // expiry, as in all records. A read in the second half of the idle time postpones it, but not
 // beyond the last deadline, which is that of the TTL. A read in the first half changes nothing.
 
-// IsDue reports whether a read of the record f is to postpone its expiry. Readers call it without
+// CanPutOff reports whether a read of the record f postpones its expiry. Readers call it without
 // the lock.
 //
 //go:norace
-func (b *Store) IsDue(f *Found) bool {
+func (b *Store) CanPutOff(f *Found) bool {
 	return f.Deadlines == record.Idle && f.Expiry != 0 && !b.Shared.FreshAt(f.Expiry, 0) &&
 		f.Expiry != f.Ring.Times(f.Pos, f.Header).Last
 }
@@ -196,7 +202,7 @@ func (b *Store) PutOff(k []byte, h uint64) (there bool) {
 }
 
 func (b *Store) putOff(f *Found) {
-	if b.Shared.Idles && b.IsDue(f) {
+	if b.Shared.Idles && b.CanPutOff(f) {
 		t := f.Ring.Times(f.Pos, f.Header)
 		t.Expiry = b.Shared.IdleEnd(t.Last)
 		b.setTimes(f.Ring, f.Pos, f.Header, t)
@@ -224,9 +230,12 @@ func (b *Store) lastOf(f *Found) uint32 {
 	return f.Expiry
 }
 
-// Keep gives the write, which replaces the record f, its last deadline.
+// Keep gives the write, which replaces the record f, its last deadline, and its expiry if the value
+// stays the same.
 func (b *Store) Keep(w *Write, f *Found) {
-	w.Last = b.lastOf(f)
+	if w.Last = b.lastOf(f); w.RewriteOnly {
+		w.Until = f.Expiry
+	}
 	w.Measure(b.Shared)
 }
 

@@ -18,8 +18,8 @@ func (b *Store) FirstPages() int          { return b.firstPages() }
 func (b *Store) Ghosts() [RingCount]int   { return b.ghosts() }
 func (b *Store) GrowIndex(n int) error    { return b.growIndex(n) }
 func (b *Store) IsCrowded() bool          { return b.isCrowded() }
-func (b *Store) IsKnownFull() bool        { return b.known == hintFull }
-func (b *Store) IsKnownToFit() bool       { return b.known == hintFits }
+func (b *Store) IsKnownFull() bool        { return b.hint == hintFull }
+func (b *Store) IsKnownToFit() bool       { return b.hint == hintFits }
 func (b *Store) IsNear(ghost uint64) bool { return b.isNear(ghost) }
 
 // PassTail passes a tail, and moves at most so many records.
@@ -27,7 +27,8 @@ func (b *Store) PassTail(in policy.Ring, moves int) {
 	b.passTail(in, &policy.Work{Records: moves, Bytes: 1 << 30})
 }
 
-func (b *Store) ShrinkIndex()              { b.shrinkIndex() }
+func (b *Store) MaxPages() int             { return b.maxPages(b.quota()) }
+func (b *Store) ShrinkIndex()              { b.keepPages(b.MaxPages()) }
 func (b *Store) SoonestExpiry() uint32     { return b.expirer.soonest }
 func (b *Store) Sought() uint32            { return b.sought[0].Load() + b.sought[1].Load() }
 func (b *Store) StartIndex(size int) error { return b.startIndex(size) }

@@ -87,6 +87,13 @@ func (b *Store) firstPages() int {
 // crowded.
 func (b *Store) pagesFor(n int) int { return b.Index.PagesFor(n/int(b.growAt)*16 + 16) }
 
+// fewPages returns how many pages will do for the index, and whether these are far fewer than it
+// has.
+func (b *Store) fewPages() (n int, few bool) {
+	n = b.pagesFor(b.live() + b.live()/8) // a little more than it needs, lest it grow again at once
+	return n, n+n/2 < b.Index.Pages()
+}
+
 // startIndex gives an empty index firstPages if the pool has room for them and for a record
 // of size bytes, else one page.
 func (b *Store) startIndex(size int) error {
@@ -108,13 +115,13 @@ func (b *Store) tendIndex() {
 		return
 	}
 	n := max(1, b.Index.Pages()/growthPart)
-	b.pageDelta, b.known = int32(n), hintUnknown
+	b.pageDelta, b.hint = int32(n), hintUnknown
 	if b.Index.Pages()+n > b.maxPages(b.quota()) {
 		b.pageDelta = 0 // tiny records: the index has its part, and drops the oldest slots
 		return
 	}
 	p := b.Shared.Pool
-	if !b.isOver(b.limit()) && p.Spare() >= p.PagesSize(n) {
+	if !b.isOver(b.limits()) && p.Spare() >= p.PagesSize(n) {
 		_ = b.growIndex(n)
 	} // else, or if the pages are refused, the next Sets make room for them
 }
@@ -122,13 +129,7 @@ func (b *Store) tendIndex() {
 // maxPages returns how many pages an index may have in a bucket of that quota:
 // three quarters of it, but not the last two chunks.
 func (b *Store) maxPages(quota int) int {
-	return max(1, min(quota*3/4, quota-2<<b.Shared.Shift)/b.Shared.Pool.PageSize())
-}
-
-// shrinkIndex makes an index smaller that has more pages than it may, since the
-// bucket's quota has fallen far. The rings were cut down before.
-func (b *Store) shrinkIndex() {
-	b.keepPages(b.maxPages(b.quota()))
+	return max(1, min(quota-quota/4, quota-2<<b.Shared.Shift)/b.Shared.Pool.PageSize())
 }
 
 // keepPages gives the pages of the index beyond the first n back to the pool.
@@ -179,7 +180,7 @@ func (b *Store) growIndex(n int) error {
 	}
 	b.Index.Grow(pages)
 	b.pageDelta = 0
-	b.known = hintUnknown // the rings may hold less now
+	b.hint = hintUnknown // the rings may hold less now
 	return nil
 }
 

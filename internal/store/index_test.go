@@ -22,7 +22,11 @@ func TestBucketIndex_GrowsInAFullCache(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
 	for _, p := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
-		for chunks := 40; chunks <= 60; chunks += 4 {
+		step := 10
+		if *ringtest.LongRun {
+			step = 4
+		}
+		for chunks := 40; chunks <= 60; chunks += step {
 			g := ringtest.Tiny(16, 4096, chunks)
 			g.Policy = p
 			t.Run(ringtest.Describe(g), func(t *testing.T) {
@@ -50,7 +54,7 @@ func requireNoWaits(t *testing.T, c *ringcache.Cache, maxBytes int) {
 		if err := c.Set(k, value); err != nil {
 			require.NoError(t, err)
 		}
-		if id > sets/2 && ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)).WaitsForPages() {
+		if id > sets/2 && ringtest.BucketOf(c, ringtest.HashOf(c, k)).WaitsForPages() {
 			waits++
 		}
 	}
@@ -156,9 +160,9 @@ func TestTouch_InACrowd(t *testing.T) {
 				left[binary.LittleEndian.Uint32(gone.Key)] = true
 			}
 			c := ringtest.MustCache(t, g)
-			b, size := ringtest.BucketOf(c, ringtest.Shared(c).Hash(nil)), 1
+			b, size := ringtest.BucketOf(c, ringtest.HashOf(c, nil)), 1
 			if large {
-				b, size = ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(nil)),
+				b, size = ringtest.LargeBucketOf(c, ringtest.HashOf(c, nil)),
 					g.MaxBytes/g.Buckets/store.LargeShare+1
 			}
 			for id := range uint32(60) {

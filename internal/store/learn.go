@@ -9,13 +9,19 @@ import (
 // learn measures the mean size of records, passes the bucket's evidence to the learner, and adopts
 // what all buckets have learned. It does not wait for the learner's lock.
 func (b *Store) learn() {
-	b.known = hintUnknown // limits may have changed
+	b.hint = hintUnknown // limits may have changed
 	b.tellNeed()
 	live, small, main := b.live(), &b.Rings[policy.Small], &b.Rings[policy.Main]
 	mean := (small.EntryBytes + main.EntryBytes) / max(small.Entries+main.Entries, 1)
 	b.mean = int32(min(mean, math.MaxInt32))
 	b.shape(mean)
-	if b.policy.Kind == policy.FIFO {
+	// The pages that an index had for many short records are room for others, before any is evicted.
+	// It keeps a sixteenth of the bucket: many ghosts for little room.
+	n, few := b.fewPages()
+	if few && b.Index.Pages()*b.Shared.Pool.PageSize() > b.held()/16 && b.free(b.limits()) <= 2 {
+		b.keepPages(n)
+	}
+	if b.policy.Kind.HasOneRing() {
 		return
 	}
 	l := &b.Shared.learners[0]
@@ -52,21 +58,21 @@ const (
 	hintFull         // its ring has all the chunks it may have, and only live records to give room
 )
 
-// hint sets the hint for the next new records, after one of n bytes went to a ring that may hold
+// setHint sets the hint for the next new records, after one of n bytes went to a ring that may hold
 // limit chunks. chosen tells that the policy was free to choose another ring.
-func (b *Store) hint(to policy.Ring, n, limit int, chosen bool) {
+func (b *Store) setHint(to policy.Ring, n, limit int, chosen bool) {
 	r := &b.Rings[to]
-	usual := b.policy.Full && to == b.policy.Entry()
+	usual := b.policy.Filled && to == b.policy.Entry()
 	b.entry = to
 	_, worth := b.deadest()
 	switch {
 	case worth || b.Large || b.hasTTL || b.pageDelta != 0 || r.Held() > limit:
 	case r.Left() >= n:
 		if usual || chosen {
-			b.known = hintFits
+			b.hint = hintFits
 		}
 	case usual && r.Held() == limit && !r.Fits(n, limit):
-		b.known = hintFull
+		b.hint = hintFull
 	}
 }
 

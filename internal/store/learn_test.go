@@ -22,7 +22,7 @@ func TestStats_NearMisses(t *testing.T) {
 		key := func(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }
 		isNear := func(id uint64) bool { // as the index and the rings say it
 			var f store.Found
-			b, h := ringtest.BucketOf(c, ringtest.Shared(c).Hash(key(id))), ringtest.Shared(c).Hash(key(id))
+			b, h := ringtest.BucketOf(c, ringtest.HashOf(c, key(id))), ringtest.HashOf(c, key(id))
 			return !b.Find(&f, key(id), h) && f.Presence == store.Ghost &&
 				(p == ringcache.PolicyS3FIFO || b.IsNear(f.Slot))
 		}
@@ -102,7 +102,7 @@ func TestPolicy_AGhostThatReturnsTwice(t *testing.T) {
 	next := uint64(1 << 32)
 	set := func(k []byte) { require.NoError(t, c.Set(k, make([]byte, 100))) }
 	find := func(k []byte) (f store.Found, live bool) {
-		live = b.Find(&f, k, ringtest.Shared(c).Hash(k))
+		live = b.Find(&f, k, ringtest.HashOf(c, k))
 		return f, live
 	}
 	// returns sets a key, and again when it has been dropped. It reports the ring that the key goes

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"math"
-
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ring"
 )
@@ -28,14 +26,11 @@ func (l limits) of(r policy.Ring) int {
 	return l.main
 }
 
-// limit returns how many chunks each ring may hold now.
-func (b *Store) limit() limits {
+// limits returns how many chunks each ring may hold now.
+func (b *Store) limits() limits {
 	s := b.Shared
 	quota := b.quota()
-	pages := b.Index.Pages() + int(b.pageDelta)
-	if most := b.maxPages(quota); pages > most {
-		pages = most // shrinkIndex will reduce them
-	}
+	pages := min(b.Index.Pages()+int(b.pageDelta), b.maxPages(quota)) // Give reduces them to that
 	total, held := max(quota-pages*s.Pool.PageSize(), 0)>>s.Shift, b.chunks()
 	if next := held + b.chunksFor(b.Longest) + 1; next > total && !b.strict {
 		total = max(total, min(next, total+s.lent(quota)>>s.Shift))
@@ -50,9 +45,7 @@ func (b *Store) limit() limits {
 // spare returns how many chunks the pool can still give, less those that are reserved.
 func (b *Store) spare() int {
 	spare := b.Shared.Pool.Spare() >> b.Shared.Shift
-	if c := b.reserved; c.chunks > 0 {
-		spare -= max(0, c.chunks-b.Rings[c.ring].Held())
-	}
+	spare -= max(b.reserved.chunks-b.Rings[b.reserved.ring].Held(), 0)
 	return max(spare, 0)
 }
 
@@ -82,18 +75,6 @@ func (b *Store) chunks() int {
 	return n
 }
 
-// Memory is the memory that a bucket holds and may hold.
-type Memory struct {
-	Held   int // bytes of rings and index
-	Quota  int // bytes that they may hold
-	Chunks int // of the rings
-}
-
-// Memory returns the memory that the bucket holds and may hold.
-func (b *Store) Memory() Memory {
-	return Memory{Held: b.held(), Quota: b.quota(), Chunks: b.chunks()}
-}
-
 // held returns the bytes that rings and index hold.
 func (b *Store) held() int {
 	return b.Index.Pages()*b.Shared.Pool.PageSize() + b.chunks()<<b.Shared.Shift
@@ -109,23 +90,31 @@ func (b *Store) size() int {
 
 // quota returns the bytes that rings and index may hold together while the other buckets use their
 // quotas. Quotas are cut to whole chunks; the small buckets' differ by their stagger, so that
-// together they still use all memory.
+// together they still use all memory, and by what their live entries need.
 func (b *Store) quota() int {
 	if b.Large {
-		// Small changes of the balance move no memory.
-		share := max(b.Shared.largeTarget()/LargeBuckets, b.kept())
-		return max(share, min(b.held(), share+share/hysteresis))
+		// Small changes of the balance move no memory, nor does a Set that frees some for itself.
+		share := max(b.Shared.largeTarget()/LargeBuckets, b.kept(hysteresis))
+		return max(share, min(b.toldHeld, share+share/hysteresis))
 	}
-	return int(b.Shared.quota.Load()) + int(b.stagger)
+	share := int(b.Shared.quota.Load()) + int(b.stagger)
+	if b.strict {
+		return share
+	}
+	// The dead bytes of large buckets may leave hardly any share. A few chunks more than kept would
+	// be a whole share where shares are small.
+	most := max(share, int(b.Shared.full.Load()))
+	kept := min(b.kept(2*hysteresis), b.need()+b.need()/(2*hysteresis)+most/hysteresis)
+	return min(max(share+b.Shared.extra(b.need()), kept), most+most/lentShare)
 }
 
-// kept returns the bytes that a large bucket may hold whatever the balance: as many as its live
-// entries and the records under way need, with room for compaction, if the cache has so many to
-// spare.
-func (b *Store) kept() int {
+// kept returns the bytes that a bucket may hold whatever its share: as many as its live entries and
+// the records under way need, with 1/part of that and a few chunks for compaction, if the cache has
+// so many to spare.
+func (b *Store) kept(part int) int {
 	need := b.need()
-	more := need/hysteresis + 2*b.incoming + 4*b.Shared.Pool.ChunkSize()
-	return need + min(b.Shared.freeOfLive(), more)
+	more := need/part + 2*b.incoming + 4*b.Shared.Pool.ChunkSize()
+	return need + min(b.Shared.FreeOfLive(keptFree), more)
 }
 
 // need returns the bytes of the bucket's live entries and of its index.
@@ -143,8 +132,14 @@ func (b *Store) tellNeed() {
 	}
 }
 
-// Expect sets the bytes of the longest record under way to a large bucket.
-func (b *Store) Expect(n int) { b.incoming = n }
+// Enlarge prepares the bucket for a greater bound of the cache.
+func (b *Store) Enlarge(bound int) {
+	b.Longest = max(b.Longest, b.Shared.Longest(bound, b.Large))
+	b.hint = hintUnknown // it may have more chunks
+}
+
+// SetIncoming sets the bytes of the longest record under way to a large bucket.
+func (b *Store) SetIncoming(n int) { b.incoming = n }
 
 // withinReach returns how many chunks a ring has or can get.
 func (b *Store) withinReach(r *ring.Ring) int {
@@ -156,12 +151,6 @@ func (b *Store) free(l limits) int {
 	return l.both - b.Rings[policy.Small].Held() - b.Rings[policy.Main].Held()
 }
 
-// hasFree reports whether main has never been full, and free chunks have room for any record at the
-// tail of small. Nothing has to be compacted then.
-func (b *Store) hasFree(l limits) bool {
-	return !b.policy.Full && b.free(l)<<b.Shared.Shift > 2*b.Longest
-}
-
 // isOver reports whether small and main hold more chunks than they may.
 func (b *Store) isOver(l limits) bool { return b.free(l) < 0 }
 
@@ -169,43 +158,4 @@ func (b *Store) isOver(l limits) bool { return b.free(l) < 0 }
 func (b *Store) isNearlyFull(l limits) bool {
 	size := b.Rings[policy.Small].Size + b.Rings[policy.Main].Size
 	return size+size/aheadShare > uint64(l.both)<<b.Shared.Shift
-}
-
-// spareChunks are free in addition to a record where any bucket has memory for it.
-const spareChunks = 3
-
-// IsShort reports whether a small bucket lacks the memory for a record of n bytes even if it evicts
-// everything, because the large buckets have nearly all memory.
-func (b *Store) IsShort(n int) bool { return b.Shared.Missing(n) >= 0 && b.Lack(n) > 0 }
-
-// Missing returns how many bytes more must be free so that any bucket has memory for a record of n
-// bytes; below 0 if enough are.
-func (s *Shared) Missing(n int) int {
-	return n + spareChunks*s.Pool.ChunkSize() - s.Pool.Spare()
-}
-
-// Lack returns how many chunks a bucket lacks for a record of n bytes even if it evicts all
-// entries; 0 or less if it lacks none.
-func (b *Store) Lack(n int) int {
-	need := b.chunksFor(n)
-	if b.Index.Empty() {
-		need++ // its page counts as a chunk, whatever its source
-	}
-	return need - b.chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
-}
-
-// Demand returns the most bytes of new chunks and pages that a large bucket takes for a record of n
-// bytes. If it has enough dead bytes, it compacts first and takes only pages.
-func (b *Store) Demand(n int) int {
-	p, size := b.Shared.Pool, b.Shared.Pool.ChunkSize()
-	need, pages := (n/size+2)*size, p.PagesSize(1+b.Index.Pages()/growthPart)
-	if _, worth := b.deadest(); worth && b.deadBytes() >= 2*need {
-		return pages
-	}
-	grow := min(b.quota()-b.held(), 2*need+policy.SetWork(n, math.MaxInt).Bytes)
-	for i := range b.Rings {
-		// Whatever the quota, this record has to fit into either ring.
-		grow = max(grow, need-b.Rings[i].Held()*size)
-	}
-	return max(grow, 0) + pages
 }

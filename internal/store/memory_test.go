@@ -153,7 +153,7 @@ func rotateSomeLocked(t *testing.T, p *ringtest.PackedCache, b *store.Store) (ro
 			continue
 		}
 		key, _ := r.Read(nil, r.Tail+uint64(hd.Size), hd.KeyLen)
-		at, ok := b.Index.Find(ringtest.Shared(p.Cache).Hash(key), policy.Cold, r.Tail)
+		at, ok := b.Index.Find(ringtest.HashOf(p.Cache, key), policy.Cold, r.Tail)
 		require.True(t, ok)
 		index.MarkRead(&at.Group.Slots[at.I], at.Slot)
 		n := r.Entries

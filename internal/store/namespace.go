@@ -16,7 +16,7 @@ import (
 const forgetStep = 1024 // records that a Set without room examines
 
 // IsForgotten reports whether the key of a write is of a generation that was forgotten. A Set must
-// call it first, under the same lock.
+// call it first, under the same lock: it notes whose entry count counts.
 func (b *Store) IsForgotten(w *Write) bool {
 	if w.Kind&record.Spaced == 0 {
 		return false
@@ -43,19 +43,12 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 		return false
 	}
 	g, ok := b.generationAt(r, pos, hd)
-	return ok && b.Shared.Generations.IsForgotten(g)
+	return ok && b.Shared.Generations.Of(g).IsForgotten()
 }
 
 // search continues the walk, for a Set that has no room.
 func (b *Store) search() {
 	for n := 0; n < forgetStep && b.hasForgotten() && !b.Removals.IsStep(); n += expireStep {
-		b.expireSome()
-	}
-}
-
-// DropForgotten drops the entries of forgotten generations at once. OnRemove is not called.
-func (b *Store) DropForgotten() {
-	for ; b.hasForgotten(); b.Removals = nil {
 		b.expireSome()
 	}
 }

@@ -26,7 +26,7 @@ const (
 	Unclear         // only Find can tell
 )
 
-// Presence is what a bucket has of a key.
+// Presence is what a bucket has of a key. From Killed on, its slot leads to a record.
 type Presence uint8
 
 const (
@@ -36,7 +36,9 @@ const (
 	Present          // its record
 )
 
-// Found is the result of Find: the record of the key, or on a miss its ghost.
+// Found is the result of Find: the record of the key, or on a miss its ghost. Once the lock is
+// released, only the Header and the slot as it was read can be relied on: Ring, Pos and Rec may
+// lead to another record.
 type Found struct {
 	Presence
 	index.Place
@@ -57,24 +59,16 @@ func (f *Found) IsPacked() bool {
 	return f.Kind.Base() == record.Packed && index.Ring(f.Slot) >= policy.Queue
 }
 
-// Candidate is the first half of the common lookup: it looks for a live slot of hash h in its home
-// group, and returns the slot and the bytes from the record to the end of its chunk. If it returns
-// Unclear, the caller must call Find. On a miss, slot is that of a ghost, or nil. Readers call it
-// without the lock.
-//
-// If nearly all records have an expiry, it sets *now, unless now is nil, to the current tick.
-// Reading the clock takes as long as a few loads from memory, and waits for all loads that are
-// under way. So the clock is read before the first load, while the group is being prefetched.
+// Candidate is the first half of the common lookup: it looks for a live slot of hash h in g, its
+// home group, and returns the slot and the bytes from the record to the end of its chunk. If it
+// returns Unclear, the caller must call Find. On a miss, slot is that of a ghost, or nil. Readers
+// call it without the lock, after a prefetch of g: unlike a load, a prefetch does not wait for the
+// last lookup's atomic operations.
 //
 //go:norace
 func (b *Store) Candidate(
-	h uint64, now *uint32,
+	g *index.Group, h uint64,
 ) (rec []byte, slot *atomic.Uint64, s uint64, got Outcome) {
-	g := b.Index.Group(b.Index.Geometry(h).Home(h))
-	g.Prefetch() // unlike a load, it does not wait for the last lookup's atomic operations
-	if now != nil && b.Mortal.Load() {
-		*now = b.Shared.Now()
-	}
 	var ghost *atomic.Uint64
 	for m := g.Matches(h); m != 0; m &= m - 1 {
 		at := &g.Slots[index.FirstSlot(m)]
@@ -97,7 +91,7 @@ func (b *Store) Candidate(
 		}
 		return rec, at, s, Hit
 	}
-	if g.Overflow(h) != 0 {
+	if g.Overflow(h) != 0 && b.Index.MayHavePassed(h) {
 		return nil, nil, 0, Unclear
 	}
 	return nil, ghost, 0, Miss
@@ -114,7 +108,9 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 	if !ok {
 		return valueInOther(form, rec, k)
 	}
-	end, total := hd.Size+hd.KeyLen, hd.Total()
+	// The value's place follows from len(k), not from the header, so that the processor fetches its
+	// lines while it waits for that one.
+	end, total := hd.Size+len(k), hd.Total()
 	if hd.KeyLen != len(k) || total > len(rec) || !torn.Equal(rec[hd.Size:end], k) {
 		return nil, 0, false
 	}
@@ -127,7 +123,8 @@ func ValueIn(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok b
 func valueInOther(form record.Form, rec, k []byte) (value []byte, expiry uint32, ok bool) {
 	hd, ok := form.ParseOther(rec)
 	end, total := hd.Size+len(k), hd.Total()
-	if !ok || hd.Kind.Base() != record.Value || hd.KeyLen != len(k) || total > len(rec) ||
+	if !ok || hd.Kind.Base() != record.Value || hd.KeyLen != len(k) ||
+		uint(total) > uint(len(rec)) || // torn lengths may exceed an int of 32 bits
 		!torn.Equal(rec[hd.Size:end], k) {
 		return nil, 0, false
 	}
@@ -253,9 +250,7 @@ func (f *Found) matchAny(r *ring.Ring, pos uint64, rec, k []byte) bool {
 // findCounting is Find under the lock, followed by CountOddities.
 func (b *Store) findCounting(f *Found, k []byte, h uint64) bool {
 	ok := b.Find(f, k, h)
-	if f.collisions|f.corruptions != 0 {
-		b.CountOddities(f)
-	}
+	b.CountOddities(f)
 	return ok
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/ringcache/ringcache/internal/index"
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
+	"github.com/ringcache/ringcache/internal/ring"
 	"github.com/ringcache/ringcache/internal/ringfile"
 )
 
@@ -111,24 +112,24 @@ func (b *Store) SizeIndex(live int) {
 	}
 }
 
-// Settle is the third, when all buckets have done the second, and the entries of forgotten
-// generations are gone: it counts the others, and sets the limits of the cold part, else the first
-// Set would find no room in it. In a FIFO cache it moves what another policy has left in small to
-// main.
+// Settle is the third, when all buckets have done the second: it counts the entries, and sets the
+// limits of the cold part, else the first Set would find no room in it. In a FIFO cache it moves
+// what another policy has left in small to main.
 func (b *Store) Settle() {
 	b.Shared.Recovered.Entries.Add(uint64(b.live()))
 	b.shapeCold()
-	if b.policy.Kind == policy.FIFO {
+	if b.policy.Kind.HasOneRing() {
 		for b.Rings[policy.Small].Held() > 0 { // the cold part has room for what that drops
-			work := policy.SetWork(b.Longest, b.Shared.mostMoved)
+			work := policy.WorkFor(b.Longest, b.Shared.mostMoved)
 			b.passTail(policy.Small, &work)
 		}
 	}
 }
 
-// recoverRecord enters the record at pos of a ring, unless it is dead, torn or expired. There may
-// be an older one of the same key if the process died while it moved the record: that is dropped.
-// key is a buffer, which it returns.
+// recoverRecord enters the record at pos of a ring, unless it is dead, torn, misplaced, expired or
+// of no namespace that the file knows, and kills another live record of the same key. Writes kill
+// before they append, so only a move leaves two, and those have the same value. key is a buffer,
+// which it returns.
 func (b *Store) recoverRecord(
 	key []byte, timed bool, in policy.Ring, pos uint64, hd record.Header,
 ) []byte {
@@ -139,21 +140,22 @@ func (b *Store) recoverRecord(
 	}
 	key, _ = r.Read(key[:0], pos+uint64(hd.Size), hd.KeyLen)
 	h := b.Shared.HashOf(key, hd.Kind)
+	w := Write{Key: key, Hash: h, Kind: hd.Kind, Bytes: hd.Total(), Times: r.Times(pos, hd)}
 	switch {
 	case !r.IsWhole(pos, hd), hd.Kind&record.Spaced != 0 && hd.KeyLen < generation.Size,
+		hd.Kind&record.Spaced != 0 && !b.Shared.Generations.InUse.Load(), // their file is missing
+		!b.Large && int(h)&(b.Shared.Buckets-1) != int(b.Number),         // a chunk of another bucket
+		b.Large && int(h>>BucketBits%LargeBuckets)+b.Shared.Buckets != int(b.Number),
 		hd.Kind.Base() == record.Packed && !b.canUnpack(in, pos, hd),
 		!timed && hd.Expiry != 0 && hd.Expiry != clock.Never:
 		b.Shared.Recovered.Discarded.Add(1)
 		fallthrough
-	case b.Shared.Expired(hd.Expiry), b.Index.Empty(): // the latter if there is no memory
+	case b.Shared.Expired(hd.Expiry), b.IsForgotten(&w), b.Index.Empty(): // if there is no memory
 		r.Kill(pos)
 		r.DeadBytes += hd.Total()
 		return key
 	}
-	if hd.Kind&record.Spaced != 0 {
-		b.usage = b.Shared.Generations.Enter(generation.Of(key))
-	}
-	b.count(r, &Write{Key: key, Hash: h, Kind: hd.Kind, Bytes: hd.Total(), Times: r.Times(pos, hd)})
+	b.count(r, &w)
 	if hd.Deadlines != record.Timeless {
 		b.noteExpiry(math.MaxUint32) // the record has room for an expiry, even if it has none
 	}
@@ -168,58 +170,64 @@ func (b *Store) recoverRecord(
 
 // canUnpack reports whether a packed record that is whole can be unpacked.
 func (b *Store) canUnpack(in policy.Ring, pos uint64, hd record.Header) bool {
-	if in != policy.Cold {
-		return false
-	}
 	var prefix [cold.MostPrefix]byte
 	from := pos + uint64(hd.Size+hd.KeyLen)
 	packed, _ := b.Ring(in).Read(prefix[:0], from, min(hd.ValueLen, len(prefix)))
-	return b.Shared.Compression.Recovers(packed, b.Shared.Bound())
-}
-
-// Restored tells how the records of a snapshot are stored.
-type Restored struct {
-	Replace bool // of two records of a key, the later one stays; else the one that is there
-	Fit     bool // the memory has room for all of them
+	return in == policy.Cold && b.Shared.Compression.Recovers(packed, b.Shared.Bound())
 }
 
 // Restore does for a record of a snapshot what nearly always suffices: it appends the record as it
 // is, with one deadline or none, and enters it into the index. It reports whether the entry is an
-// additional one, and false for ok if it has done nothing because Set is needed.
-func (b *Store) Restore(w *Write, rec []byte, to Restored) (added, ok bool) {
+// additional one, and false for ok if it has done nothing because Set is needed. Of two records of
+// a key, the later one stays if replace is set, else the one that is there.
+func (b *Store) Restore(w *Write, rec []byte, replace bool) (added, ok bool) {
 	r := &b.Rings[w.Ring]
-	if len(rec) > b.Longest || b.Index.Empty() || r.Borrows() {
+	if len(rec) > b.Longest || b.Index.Empty() ||
+		len(rec) > r.Left() && !b.extendTo(r, len(rec), w.Strict || !replace) {
 		return false, false
 	}
-	// As long as there are free chunks, a record goes to the ring that it was in, however much of the
-	// bucket that ring may have.
-	if more := len(rec) - r.Left(); more > 0 {
-		bytes := b.chunksFor(more) << b.Shared.Shift
-		if bytes > b.Shared.Pool.Spare() || !to.Fit && b.held()+bytes > b.quota() ||
-			r.Extend(uint64(len(rec)), math.MaxInt) != nil {
-			return false, false
-		}
-	}
 	b.MoveHomes()
-	var f Found
-	there := b.FindOrExpire(w, &f)
-	if there && !to.Replace || b.IsForgotten(w) {
+	if w.Kind&record.Spaced != 0 && b.IsForgotten(w) {
 		return false, true
 	}
-	if there {
-		b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
-		f.Presence = Killed
+	slot := index.Slot(w.Hash, w.Ring, r.Head())
+	if b.Touches {
+		slot = index.WithFreq(slot, w.Freq)
 	}
-	pos := r.Append(rec, nil, nil)
+	if added = b.Index.Add(slot, w.Hash); !added {
+		var f Found
+		there := b.FindOrExpire(w, &f)
+		if there && !replace {
+			return false, true
+		}
+		if there {
+			b.kill(f.Ring, f.Pos, f.Header, w.Hash, Unreported)
+			f.Presence = Killed
+		}
+		b.enter(&f, slot, w.Hash)
+		added = !there
+	}
+	r.AppendPlain(rec)
 	w.Bytes, w.Times = len(rec), record.Times{Expiry: w.Last}
 	if w.Last != 0 {
 		w.Times.Deadlines = record.Timed
 	}
 	b.count(r, w)
-	b.putSlot(&f, w, w.Ring, pos)
-	b.known = hintUnknown
-	b.appended += len(rec)
-	b.sweep()
+	b.hint = hintUnknown
+	if b.appended += len(rec); b.appended > 1<<b.Shared.Shift {
+		b.sweep()
+	}
 	b.tendIndex()
-	return !there, true
+	return added, true
+}
+
+// extendTo makes n bytes after the head of a ring writable, for Restore. As long as there are free
+// chunks, a record goes to the ring that it was in, however much of the bucket that ring may have
+// (but for I3). If strict is set, because dead bytes are to be reclaimed first, or not all records
+// fit, the bucket does not exceed its quota.
+func (b *Store) extendTo(r *ring.Ring, n int, strict bool) bool {
+	more := b.chunksFor(n - r.Left())
+	return !r.Borrows() && r.Held()+more <= min(b.withinReach(r), b.Shared.maxChunks) &&
+		(!strict || b.held()+more<<b.Shared.Shift <= b.quota()) &&
+		r.Extend(uint64(n), math.MaxInt) == nil
 }

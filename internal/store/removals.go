@@ -70,10 +70,15 @@ func (b *Store) keepRemoval(kv []byte, hd record.Header, reason Reason) {
 	b.Removals.Bytes += len(kv)
 }
 
-// Fail returns the error of a write. If the write was only to rewrite an entry, that entry is lost,
-// and OnRemove will be called.
+// Fail returns the error of a write. If the write was only to rewrite an entry, that entry counts
+// as evicted, and OnRemove will be called.
 func (b *Store) Fail(w *Write, err error) error {
-	if w.RewriteOnly && b.Shared.Notifies {
+	if !w.RewriteOnly {
+		return err
+	}
+	b.Evicted++
+	b.EvictedBytes += uint64(w.Bytes)
+	if b.Shared.Notifies {
 		hd := record.Header{KeyLen: len(w.Key)}
 		hd.Kind = w.Kind
 		b.keepRemoval(slices.Concat(w.Key, w.Value), hd, Evicted)

@@ -39,7 +39,7 @@ func (b *Store) mayShrink(bytes uint64, w *policy.Work) bool {
 		return false
 	}
 	step := min(max(shrinkRecords*int(b.mean), shrinkLeast), shrinkStep)
-	return bytes < uint64(step) && (w.Records > 0 || b.policy.Full)
+	return bytes < uint64(step) && (w.Records > 0 || b.policy.Filled)
 }
 
 const (
@@ -49,23 +49,24 @@ const (
 	aheadShare = 64
 
 	// A Set that has no room moves at most so many records, and so many bytes or sixteen times its
-	// own size. Then the policy evicts. That happens only if dead records appear in a full ring,
-	// and all of them behind so many live ones.
+	// own size, and then as many times more records: the dead bytes for a long one may be behind many
+	// short ones. Then the policy evicts. That happens only if dead records appear in a full ring, and
+	// all of them behind so many live ones.
 	compactRecords = 1024
 	compactBytes   = 256 << 10
 )
 
-// place chooses the ring that a record goes to, and makes room for it there. It returns the ring,
+// roomFor chooses the ring that a record goes to, and makes room for it there. It returns the ring,
 // and how many chunks it may hold.
-func (b *Store) place(f *Found, w *Write) (to policy.Ring, limit int) {
+func (b *Store) roomFor(f *Found, w *Write) (to policy.Ring, limit int) {
 	to = b.entry
 	r := &b.Rings[to]
 	isNew := f.Presence == Absent && !w.Restored
 	limit = r.Held()
-	if isNew && b.known != hintUnknown && r.Left() >= w.Bytes {
+	if isNew && b.hint != hintUnknown && r.Left() >= w.Bytes {
 		return to, limit
 	}
-	full := b.known == hintFull && w.Bytes <= limit<<b.Shared.Shift
+	full := b.hint == hintFull && w.Bytes <= limit<<b.Shared.Shift
 	if full && !isNew {
 		to = b.admit(f, w, limits{}) // a full policy admits without limits
 	}
@@ -73,8 +74,8 @@ func (b *Store) place(f *Found, w *Write) (to policy.Ring, limit int) {
 		b.makeRoom(to, w.Bytes, limit)
 		return to, limit
 	}
-	b.known = hintUnknown
-	l := b.limit()
+	b.hint = hintUnknown
+	l := b.limits()
 	if !full {
 		to = b.admit(f, w, l)
 	}
@@ -89,7 +90,7 @@ func (b *Store) admit(f *Found, w *Write, l limits) policy.Ring {
 	switch {
 	case f.Presence == Present:
 		return min(index.Ring(f.Slot), policy.Main) // of the cold part, to main
-	case b.policy.Kind == policy.FIFO || w.Restored && w.Ring == policy.Main:
+	case b.policy.Kind.HasOneRing() || w.Restored && w.Ring == policy.Main:
 		return policy.Main
 	case f.Presence != Absent && !w.Restored:
 		ghost = policy.GhostOf(index.HasPast(f.Slot), b.gone(f.Slot), small.Size+main.Size)
@@ -105,19 +106,22 @@ func (b *Store) admit(f *Found, w *Write, l limits) policy.Ring {
 func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 	r := &b.Rings[to]
 	need := b.chunksFor(n)
-	has, over := max(l.of(to), need), b.isOver(l)
-	full := over || !r.Fits(n, has) && !(to == policy.Small && b.hasFree(l))
+	has, over := b.reachFor(to, need, l), b.isOver(l)
+	// Nothing is compacted for small while main has never been full, and free chunks have room for
+	// any record at small's tail.
+	full := over || !r.Fits(n, has) &&
+		(to == policy.Main || b.policy.Filled || b.free(l)<<b.Shared.Shift <= 2*b.Longest)
 	if full || b.isNearlyFull(l) {
 		if full {
 			b.search()
 		}
 		b.compact(to, n)
-		l = b.limit()
+		l = b.limits()
 	}
 	limit := max(l.of(to), need)
 	if b.cold.on {
 		b.vacate(&policy.Work{}, func() (policy.Ring, bool) {
-			return b.cold.oldest(), b.withinReach(r) < need && b.mayGiveCold()
+			return b.cold.oldest(), b.withinReach(r) < need && b.cold.held() > 0 && !b.Removals.IsStep()
 		})
 	}
 	if limit > b.withinReach(r) || b.isOver(l) {
@@ -128,13 +132,19 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 	return limit
 }
 
+// reachFor returns how many chunks a ring may hold for a record that needs need of them, as long as
+// no ring gives up any.
+func (b *Store) reachFor(to policy.Ring, need int, l limits) int {
+	return min(max(l.of(to), need), b.withinReach(&b.Rings[to]))
+}
+
 // makeRoom makes room for a new record of n bytes in a ring that may hold limit chunks.
 func (b *Store) makeRoom(to policy.Ring, n, limit int) {
 	if r := &b.Rings[to]; r.Size+uint64(n) <= uint64(limit)<<b.Shared.Shift {
 		return
 	}
 	b.reserved = reservation{to, limit}
-	work := policy.SetWork(n, b.Shared.mostMoved)
+	work := policy.WorkFor(n, b.Shared.mostMoved)
 	b.passFor(to, n, limit, &work)
 	b.reserved = reservation{}
 }
@@ -155,7 +165,7 @@ func (b *Store) passFor(in policy.Ring, n, limit int, w *policy.Work) {
 // holds above its own limit bit by bit.
 func (b *Store) takeFrom(giver policy.Ring, l limits, r *ring.Ring, limit, need int) {
 	g, keep := &b.Rings[giver], l.of(giver)
-	from, work := g.Size, policy.SetWork(need<<b.Shared.Shift, b.Shared.mostMoved)
+	from, work := g.Size, policy.WorkFor(need<<b.Shared.Shift, b.Shared.mostMoved)
 	b.vacate(&work, func() (policy.Ring, bool) {
 		reach := b.withinReach(r)
 		must := reach < need
@@ -172,8 +182,8 @@ func (b *Store) compact(to policy.Ring, n int) {
 	held, limit, over, l := -1, 0, false, limits{}
 	b.squeeze(n, func(moved int) bool {
 		if now := b.chunks(); now != held { // limits depend on it
-			l = b.limit()
-			held, limit, over = now, max(l.of(to), need), b.isOver(l)
+			l = b.limits()
+			held, limit, over = now, b.reachFor(to, need, l), b.isOver(l)
 		}
 		// Beyond its share it moves only what it must.
 		return r.Fits(n, limit) && !over && (!b.isNearlyFull(l) || moved > aheadShare*n)
@@ -184,8 +194,9 @@ func (b *Store) compact(to policy.Ring, n int) {
 // is worth compacting, or the work of a Set of n bytes is done; then it reports false. It evicts no
 // live entry.
 func (b *Store) squeeze(n int, enough func(moved int) bool) (done bool) {
-	most := min(max(compactBytes, 16*n), b.Shared.mostMoved)
-	work := policy.Work{Records: compactRecords, Bytes: most, Keep: true}
+	most := min(max(compactBytes, policy.WorkFor(n, b.Shared.mostMoved).Bytes), b.Shared.mostMoved)
+	records := max(1, most/compactBytes) * compactRecords
+	work := policy.Work{Records: records, Bytes: most, Compacts: true}
 	b.vacate(&work, func() (policy.Ring, bool) {
 		in, worth := b.deadest()
 		done = !worth || enough(most-work.Bytes)
@@ -194,10 +205,44 @@ func (b *Store) squeeze(n int, enough func(moved int) bool) (done bool) {
 	return done
 }
 
-// IsWorthCompacting reports whether a ring is worth compacting.
-func (b *Store) IsWorthCompacting() bool {
+// IsAtLimit reports whether a small bucket holds nearly its share or more, all of it live entries,
+// or is below its quota while the pool has nothing left. In that case it may have dead bytes: an
+// index that can't grow evicts entries anywhere in a ring.
+func (b *Store) IsAtLimit() bool {
 	_, worth := b.deadest()
-	return worth
+	held := b.held() + 2<<b.Shared.Shift
+	return !worth && held > int(b.Shared.quota.Load()) || b.spare() == 0 && held <= b.quota()
+}
+
+// Lack returns how many chunks a bucket lacks for a record of n bytes even if it evicts all
+// entries; 0 or less if it lacks none.
+func (b *Store) Lack(n int) int {
+	need := b.chunksFor(n)
+	if b.Index.Empty() {
+		need++ // its page counts as a chunk, whatever its source
+	}
+	return need - b.chunks() - max(b.Shared.Pool.Spare(), 0)>>b.Shared.Shift
+}
+
+// MayLack reports whether a record of n bytes does not fit into the chunks of small and main.
+func (b *Store) MayLack(n int) bool {
+	return n > (b.Rings[policy.Small].Held()+b.Rings[policy.Main].Held())<<b.Shared.Shift
+}
+
+// Demand returns the most bytes of new chunks and pages that a large bucket takes for a record of n
+// bytes. If it has enough dead bytes, it compacts first and takes only pages.
+func (b *Store) Demand(n int) int {
+	p, size := b.Shared.Pool, b.Shared.Pool.ChunkSize()
+	need, pages := (n/size+2)*size, p.PagesSize(1+b.Index.Pages()/growthPart)
+	if _, worth := b.deadest(); worth && b.deadBytes() >= 2*need {
+		return pages
+	}
+	grow := min(b.quota()-b.held(), 2*need+policy.WorkFor(n, b.Shared.mostMoved).Bytes)
+	for i := range b.Rings {
+		// Whatever the quota, this record has to fit into either ring.
+		grow = max(grow, need-b.Rings[i].Held()*size)
+	}
+	return max(grow, 0) + pages
 }
 
 // deadest returns the ring that is most worth compacting, if there is one.
@@ -225,34 +270,32 @@ func (b *Store) tooLarge(l limits) (policy.Ring, bool) {
 	return policy.Main, b.Rings[policy.Main].Held() > l.main
 }
 
-// What a bucket may keep when it gives memory, instead of a number of bytes.
-const (
-	KeepQuota = -1
-	KeepLive  = -2 // what live entries need, and room for compaction
-)
+// KeepQuota tells Give, in place of a number of bytes, that a bucket may keep its quota, but no
+// more dead bytes than it needs for compaction. No bucket evicts as long as live entries leave
+// enough memory (keptFree), and a large one only if all of them have more than their share.
+const KeepQuota = -1
 
 // Give compacts, then evicts until n bytes of chunks are given back, or the bucket holds no more
 // than keep. Each ring gives up what it holds above its part. It returns the bytes that are missing
 // after a step, or 0.
 func (b *Store) Give(n, keep int) (missing int) {
-	compacts := keep == KeepLive // and evicts only if all large buckets have more than their share
-	switch keep {
-	case KeepQuota:
+	defer b.tellNeed()
+	defer b.sweep() // moved records use up positions (I5)
+	from, work := b.held(), policy.WorkFor(n, b.Shared.mostMoved)
+	live, spares := keep, false
+	if keep == KeepQuota {
 		keep = b.quota()
-	case KeepLive:
-		keep = min(b.quota(), b.need()+b.need()/hysteresis)
+		spares = b.Shared.FreeOfLive(keptFree) > 0 || b.Large && !b.Shared.largeIsOver()
+		live = min(keep, b.need()+b.need()/hysteresis)
 	}
-	from, work := b.held(), policy.SetWork(n, b.Shared.mostMoved)
-	least := max(keep, from-n)
+	least := max(live, from-n)
 	if !b.squeeze(n, func(int) bool { return b.held() <= least }) {
 		return b.held() - least
 	}
-	if compacts {
-		if !b.Shared.largeIsOver() {
-			return 0
-		}
-		least = max(b.quota(), from-n)
+	if spares {
+		return 0
 	}
+	least = max(keep, from-n)
 	chunks := max(0, least-b.Index.Pages()*b.Shared.Pool.PageSize()) >> b.Shared.Shift
 	b.vacate(&work, func() (in policy.Ring, more bool) {
 		missing = b.held() - least
@@ -267,7 +310,7 @@ func (b *Store) Give(n, keep int) (missing int) {
 	if missing > 0 && b.Removals.IsStep() {
 		return missing
 	}
-	b.shrinkIndex()
+	b.keepPages(b.maxPages(b.quota())) // which may have fallen far
 	return 0
 }
 
@@ -302,7 +345,8 @@ func (b *Store) DropStep(left *int) (done bool) {
 			records++
 			bytes += hd.Total()
 			if !hd.Dead {
-				b.kill(r, r.Tail, hd, b.largeHash(r, r.Tail, &hd), Dropped)
+				why := b.reasonOr(Dropped, r, r.Tail, hd)
+				b.kill(r, r.Tail, hd, b.largeHash(r, r.Tail, &hd), why)
 			}
 			r.ReleaseDead(hd)
 		}
@@ -311,54 +355,56 @@ func (b *Store) DropStep(left *int) (done bool) {
 }
 
 // Fit is the progress of making a bucket smaller. It has two parts: first all buckets compact, then
-// some give up chunks, as long as the cache holds too much.
+// some give up a chunk each, as long as the cache holds too much.
 type Fit struct {
-	begun bool
-	Done  bool
-	evict bool // down to total chunks; else only what live records do not need is given up
-	total int
-	moves int // bytes of records that may still be moved
-}
-
-// GiveOne returns the Fit by which the bucket gives up a chunk, if it has one, and loses at most so
-// many bytes of live records.
-func (b *Store) GiveOne(loss int) Fit {
-	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
-	kept := (small.Held() + main.Held() - 1) << b.Shared.Shift
-	if b.chunks() == 0 || min(small.EntryBytes+main.EntryBytes-kept, 1<<b.Shared.Shift) > loss {
-		return Fit{Done: true}
-	}
-	return Fit{begun: true, evict: true, total: b.chunks() - 1, moves: b.size()}
+	Evicts bool // a chunk is given up; else only what live records do not need
+	Loss   int  // then the most bytes of live records that may be lost, or Step clears Evicts
+	Done   bool
+	begun  bool
+	total  int // chunks that the bucket is to hold
+	moves  int // bytes of records that may still be moved
 }
 
 // Step does one step.
 func (f *Fit) Step(b *Store) {
-	if b.Closed {
-		f.Done = true
-		return
-	}
 	if !f.begun {
 		b.Longest = b.Shared.Longest(b.Shared.Bound(), b.Large)
-		f.begun, f.moves = true, b.size()
+		f.begun, f.total, f.moves = true, b.chunks()-1, b.size()
+		f.Done = b.Closed || f.Evicts && (f.total < 0 || b.loss() > f.Loss)
+		f.Evicts = f.Evicts && !f.Done
 	}
-	f.Done = b.shed(f.evict, f.total, &f.moves)
+	if f.Done = f.Done || b.Closed; f.Done {
+		return
+	}
+	f.Done = b.shed(f.Evicts, f.total, &f.moves)
 	b.sweep() // moved records use up positions (I5)
+	b.tellNeed()
 	if f.Done && b.live() == 0 {
 		b.Reset()
-	} else if n := b.pagesNeeded(); f.Done && n < b.Index.Pages() {
-		b.repackIndex(n)
+	} else if f.Done {
+		b.repackIndex()
 	}
 }
 
-// pagesNeeded returns how many pages the index is to have: as many as now, unless far fewer will
-// do.
-func (b *Store) pagesNeeded() int {
-	has, live := b.Index.Pages(), b.live()
-	// A little more than it needs, lest it grow again at once.
-	if needs := b.pagesFor(live + live/8); needs+needs/2 < has {
-		return needs
+// repackIndex shrinks an index if far fewer pages will do. They come from the pool: if each bucket
+// kept some of its old ones, hardly any chunk cut into pages would become idle.
+func (b *Store) repackIndex() {
+	n, few := b.fewPages()
+	if !few {
+		return
 	}
-	return has
+	if pages, err := b.Shared.Pool.Pages(n); err == nil {
+		b.rebuildIndex(pages, b.Index.TakenPages())
+	} else {
+		b.keepPages(n)
+	}
+}
+
+// loss returns the bytes of live records that small and main lose with a chunk.
+func (b *Store) loss() int {
+	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
+	kept := (small.Held() + main.Held() - 1) << b.Shared.Shift
+	return min(small.EntryBytes+main.EntryBytes-kept, 1<<b.Shared.Shift)
 }
 
 // shed moves records, and, if evict is set, evicts some, until the rings hold no more than total
@@ -366,7 +412,7 @@ func (b *Store) pagesNeeded() int {
 // reports whether one of the former is true. Up to moves bytes in all are moved: as long as they
 // last, no entry is evicted while the rings hold chunks that they do not need.
 func (b *Store) shed(evict bool, total int, moves *int) (done bool) {
-	work := policy.SetWork(0, b.Shared.mostMoved)
+	work := policy.WorkFor(0, b.Shared.mostMoved)
 	work.Records = StepRecords
 	work.Bytes = min(*moves, max(work.Bytes, b.Longest), b.Shared.mostMoved)
 	budget, from := work.Bytes, b.size()
@@ -374,20 +420,17 @@ func (b *Store) shed(evict bool, total int, moves *int) (done bool) {
 	left := StepRecords
 	b.vacate(&work, func() (in policy.Ring, more bool) {
 		loose, join, ok := b.loosest()
-		if ok = ok && *moves > 0; !ok && !evict {
-			done = true
+		ok = ok && *moves > 0
+		if evict && b.chunks() > total { // else later Sets even out the parts
+			in, more = b.tooLarge(b.divide(total))
+		}
+		if done = !more && (evict || !ok); done {
 			return in, false
 		}
-		if evict {
-			if in, more = b.over(total); !more {
-				done = true
-				return in, false
-			}
-		}
-		if work.Keep, work.Join = ok, join; ok {
+		if work.Compacts, work.Join = ok, join; ok {
 			in = loose
 		}
-		if left--; work.Keep && work.IsDone() {
+		if left--; work.Compacts && work.IsDone() {
 			return in, false
 		}
 		return in, left >= 0 && from-b.size()+budget-work.Bytes < StepBytes
@@ -416,26 +459,4 @@ func (b *Store) loosest() (in policy.Ring, join, ok bool) {
 		return policy.Small, true, true
 	}
 	return in, false, ok
-}
-
-// over returns a ring that holds more than its part of total chunks, if all rings together hold
-// more than that. If they do not, later Sets even out the parts, and no entry has to be evicted.
-func (b *Store) over(total int) (policy.Ring, bool) {
-	l := b.divide(total)
-	if b.cold.held() <= l.cold && !b.isOver(l) {
-		return 0, false
-	}
-	return b.tooLarge(l)
-}
-
-// repackIndex shrinks the index to n pages, which come from the pool: if each
-// bucket kept some of its old ones, hardly any chunk cut into pages would become idle.
-func (b *Store) repackIndex(n int) {
-	old := b.Index.TakenPages()
-	pages, err := b.Shared.Pool.Pages(n)
-	if err != nil {
-		b.rebuildIndex(old[:n], old[n:])
-		return
-	}
-	b.rebuildIndex(pages, old)
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache"
+	"github.com/ringcache/ringcache/internal/policy"
+	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/store"
 )
@@ -98,9 +100,9 @@ func TestResize_StepsAreSmall(t *testing.T) {
 			return int(b.Evicted + b.Promotions + b.Reinsertions), b.Bytes()
 		}
 		steps := 0
-		for f := (store.Fit{}); !f.Done || b.Memory().Held > b.Memory().Quota; steps++ {
+		for f := (store.Fit{}); !f.Done || b.Sizes().Held > b.Sizes().Quota; steps++ {
 			if f.Done {
-				f = b.GiveOne(store.StepBytes)
+				f = store.Fit{Evicts: true, Loss: store.StepBytes}
 			}
 			records, bytes := total()
 			ringtest.Change(c, 0, func(s *store.Store) { f.Step(s) })
@@ -112,8 +114,58 @@ func TestResize_StepsAreSmall(t *testing.T) {
 			require.LessOrEqual(t, bytes-by, most, "bytes in a step, values of %d bytes", size)
 		}
 		require.GreaterOrEqual(t, steps, 10, "values of %d bytes", size)
-		require.LessOrEqual(t, b.Memory().Held, b.Memory().Quota, "values of %d bytes", size)
+		require.LessOrEqual(t, b.Sizes().Held, b.Sizes().Quota, "values of %d bytes", size)
 		*ringtest.Mask(c) = store.BucketCount - 1
 		c.Reset()
 	}
+}
+
+// A bucket takes no more records of a snapshot than a quarter of its positions, however much memory
+// is free.
+func TestRestore_KeepsWithinThePositions(t *testing.T) {
+	g := ringtest.Tiny(1, 256, 64)
+	g.PosBits = 13
+	c := ringtest.MustCache(t, g)
+	b := ringtest.Nth(c, 0)
+	if b.Form != record.Plain {
+		t.Skip("the records of a file are set")
+	}
+	require.NoError(t, c.Set([]byte("the first"), nil)) // which makes the index
+	for id, done := uint64(0), false; !done; id++ {
+		w := store.Write{Ring: policy.Main, Restored: true}
+		w.Key = binary.LittleEndian.AppendUint64(nil, id)
+		w.Hash = ringtest.HashOf(c, w.Key)
+		var buf [record.MaxHeader]byte
+		rec := record.Plain.Put(&buf, record.Value, len(w.Key), 40, record.Times{})
+		rec = append(append(rec, w.Key...), make([]byte, 40)...)
+		ringtest.Change(c, 0, func(s *store.Store) {
+			_, ok := s.Restore(&w, rec, true)
+			done = !ok
+		})
+		require.LessOrEqual(t, b.Bytes(), 1<<g.PosBits/4)
+	}
+	require.Greater(t, b.Sizes().Entries, 20)
+}
+
+// For a large record its bucket asks for all of its quota, also where an int of 32 bits hardly
+// holds the bound.
+func TestDemand_ReachesTheQuota(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Default(1900<<20))
+	s, b := ringtest.Shared(c), ringtest.LargeBucketOf(c, 0)
+	n := s.MaxValue()
+	s.CountArrival(store.Arrival{Records: 1, Bytes: n}, true)
+	m := b.Sizes()
+	require.Greater(t, m.Quota, 3*n)
+	require.GreaterOrEqual(t, b.Demand(n), m.Quota-m.Held)
+}
+
+// The index of a bucket may have most of its quota, also where an int of 32 bits does not hold
+// three times that.
+func TestIndex_MayHaveMostOfTheQuota(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Default(ringtest.LeastMaxBytes))
+	require.True(t, ringtest.Resize(c, 1900<<20))
+	b := ringtest.Nth(c, 0)
+	quota := b.Sizes().Quota
+	require.Greater(t, quota, 900<<20)
+	require.InDelta(t, quota/4*3, b.MaxPages()*b.Shared.Pool.PageSize(), float64(quota/100))
 }

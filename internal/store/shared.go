@@ -48,13 +48,13 @@ const (
 type Config struct {
 	Seed        [2]uint64 // mixed into every hash
 	Policy      policy.Kind
-	Buckets     int             // small ones: a power of two, at most BucketCount
-	PosBits     uint            // width of a position, a count of bytes
-	Expected    int             // expected number of entries; 0: not known
-	File        *ringfile.Store // nil: the cache is in memory only
-	Notifies    bool            // OnRemove is to be called for removed entries
-	Born        time.Time       // when the clock began
-	Times       clock.Times
+	Buckets     int            // small ones: a power of two, at most BucketCount
+	PosBits     uint           // width of a position, a count of bytes
+	Expected    int            // expected number of entries; 0: not known
+	File        *ringfile.File // nil: the cache is in memory only
+	Notifies    bool           // OnRemove is to be called for removed entries
+	Born        time.Time      // when the clock began
+	Expiries    clock.Settings
 	Elapsed     func() time.Duration // time since Born; nil: the real one
 	Compression *cold.Compression    // nil: there is no cold part
 }
@@ -102,9 +102,9 @@ type Shared struct {
 func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 	s := &Shared{
 		Config:      c,
-		Clock:       clock.New(c.Born, c.Times, c.Elapsed),
+		Clock:       clock.New(c.Born, c.Expiries, c.Elapsed),
 		Pool:        pool,
-		Shift:       Log2(pool.ChunkSize()),
+		Shift:       uint8(bits.TrailingZeros(uint(pool.ChunkSize()))), // of a power of two
 		mostMoved:   1 << min(c.PosBits-4, 30),
 		maxChunks:   int(1<<(c.PosBits-2)/uint64(pool.ChunkSize())) - 1,
 		Generations: new(generation.Table),
@@ -131,7 +131,7 @@ func NewShared(c Config, pool *chunk.Pool, maxBytes int) *Shared {
 func (s *Shared) Bound() int { return int(s.MaxBytes.Load()) }
 
 // A bucket may hold more than its quota while more than 1/keptIdle of all memory is free, and
-// keptChunks, so that buckets below theirs and large records find some: up to 1/lentShare more.
+// keptChunks, so that buckets below theirs and large records find some: up to 1/lentShare of that.
 const (
 	keptIdle   = 16
 	keptChunks = 4
@@ -166,10 +166,6 @@ func (s *Shared) MaxValue() int {
 	return int(min(uint64(s.Bound())/maxValueShare, math.MaxUint32)) // unsigned: a shift
 }
 
-// Hash returns the hash of a key: 9 bits for the bucket, 2 for the large bucket,
-// 7 from bit 34 on for the tag, 23 from bit 41 on for home and slot.
-func (s *Shared) Hash(k []byte) uint64 { return s.Mix(xxhash.Sum64(k)) }
-
 // HashOf returns the hash of the key of a record of kind k. That of a spaced record is mixed from
 // the complement, so that no other key reaches it.
 func (s *Shared) HashOf(key []byte, k record.Kind) uint64 {
@@ -180,7 +176,8 @@ func (s *Shared) HashOf(key []byte, k record.Kind) uint64 {
 	return s.Mix(x)
 }
 
-// Mix folds the secret into a hash of xxhash.
+// Mix folds the secret into a hash of xxhash. The result has 9 bits for the bucket, 2 for the large
+// bucket, 7 from bit 34 on for the tag, and 23 from bit 41 on for home and slot.
 func (s *Shared) Mix(x uint64) uint64 {
 	hi, lo := bits.Mul64(x^s.Seed[0], s.Seed[1])
 	return hi ^ lo
@@ -192,8 +189,8 @@ func (s *Shared) LargeKeysOf(h uint64) *atomic.Int64 { return &s.LargeKeys[h&(Bu
 // largeKeyBits are the bits that each large bucket has of a count.
 const largeKeyBits = 64 / LargeBuckets
 
-// largeKey returns what a key of hash h adds to its count.
-func largeKey(h uint64) int64 { return 1 << (h >> BucketBits % LargeBuckets * largeKeyBits) }
+// LargeKey returns what a key of hash h adds to its count.
+func LargeKey(h uint64) int64 { return 1 << (h >> BucketBits % LargeBuckets * largeKeyBits) }
 
 // Arrival counts records and their bytes.
 type Arrival struct{ Records, Bytes int }
@@ -279,21 +276,33 @@ func (s *Shared) largeIsOver() bool {
 // buckets do not evict each other's live entries.
 const keptFree = 4
 
-// freeOfLive returns the bytes that live entries and indexes may still take before less than that
-// is left.
-func (s *Shared) freeOfLive() int {
+// FreeOfLive returns the bytes that live entries and indexes may still take before less than
+// 1/share of the memory is left.
+func (s *Shared) FreeOfLive(share int) int {
 	a := &s.Arrivals
 	bound := s.EffectiveBound()
-	return bound - bound/keptFree - int(a.needSmall.Load()+a.needLarge.Load())
+	return bound - bound/share - int(a.needSmall.Load()+a.needLarge.Load())
 }
 
-// largeShare returns the share of the memory that is for large records: their share of the bytes
+// extra returns the bytes that a small bucket may hold beyond an equal share: as many as its live
+// entries and index need more than those of the mean bucket, so that all have the same room for
+// dead bytes. Below 0, it leaves them to others. As live entries fill the memory, shares become
+// equal: else a bucket that once had more entries would keep its advantage.
+func (s *Shared) extra(need int) int {
+	share := float64(s.quota.Load())
+	mean := float64(s.Arrivals.needSmall.Load()) / float64(s.Buckets)
+	// All of it while 1/keptFree of the memory is free, none once half of that is.
+	part := 2*keptFree*(share-mean)/max(share, 1) - 1
+	return int((float64(need) - mean) * min(max(part, 0), 1))
+}
+
+// shareOfLarge returns the share of the memory that is for large records: their share of the bytes
 // stored lately, but, as long as live entries leave room, not more than their share of the live
 // bytes.
-func (s *Shared) largeShare() float64 {
+func (s *Shared) shareOfLarge() float64 {
 	a := &s.Arrivals
 	share := shareOf(a.large.Load(), a.small.Load())
-	if live := a.needLarge.Load(); live > 0 && s.freeOfLive() > 0 {
+	if live := a.needLarge.Load(); live > 0 && s.FreeOfLive(keptFree) > 0 {
 		share = min(share, shareOf(live, a.needSmall.Load()))
 	}
 	return share
@@ -313,7 +322,7 @@ const keptSmall = 16
 
 // largeTarget returns the bytes that the large buckets should hold.
 func (s *Shared) largeTarget() int {
-	share, bound := s.largeShare(), s.EffectiveBound()
+	share, bound := s.shareOfLarge(), s.EffectiveBound()
 	if share == 0 {
 		return 0
 	}
@@ -345,12 +354,9 @@ func (s *Shared) SetQuotas() {
 func (s *Shared) quotas() (full, quota int64) {
 	full = max(int64(s.EffectiveBound()/s.Buckets), 1<<s.Shift)
 	total := min(s.Total.Load(), int64(s.Pool.Bound()))
-	total -= int64(s.Slack(int(total)))
+	total -= max(total/slackShare, 4<<s.Shift)
 	return full, max(0, total-s.Arrivals.Held.Load()) / int64(s.Buckets)
 }
-
-// Slack returns the part of total bytes that is in nobody's quota.
-func (s *Shared) Slack(total int) int { return max(total/slackShare, 4<<s.Shift) }
 
 // Longest returns the bytes of the longest record that a bucket takes in a cache of bound bytes: a
 // small one takes what IsLarge leaves to it, a large one what Set accepts.
@@ -366,6 +372,3 @@ type learner struct {
 	mu sync.Mutex
 	policy.Learner
 }
-
-// Log2 returns the logarithm of a power of two.
-func Log2(n int) uint8 { return uint8(bits.TrailingZeros(uint(n))) }

@@ -21,15 +21,17 @@ const RingCount = 2
 // Store is a bucket without its lock. A caller that changes it must hold the bucket's lock. These
 // are its methods:
 //
-//   - for readers without the lock: Candidate, Find, IsDue, NoteGhostMiss, CountOddities, Ring
-//   - one entry: Lookup, FindOrExpire, NoteRead, MoveHomes, Set, EndWrite, Arrived, Fail, Restore,
-//     Delete, Touch, PutOff, Keep
-//   - memory: Memory, Lack, IsShort, Demand, Expect, Give, GivePages
-//   - all entries, in steps: Walk, EndWalk, DeleteStep, DropStep, and the methods of Keys and Fit
+//   - for readers without the lock: Candidate, Find, CanPutOff, NoteGhostMiss, CountOddities, Ring
+//   - one entry: IsForgotten, Lookup, FindOrExpire, NoteRead, MoveHomes, Set, EndWrite, Arrived,
+//     Fail, Restore, Delete, Touch, PutOff, Keep
+//   - memory: IsAtLimit, Lack, MayLack, Demand, SetIncoming, Give, GivePages, Enlarge
+//   - all entries, in steps: Walk, IsLate, Freq, EndWalk, DeleteStep, DropStep, and the methods of
+//     Keys, Long and Fit
 //   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, PackWaiting, PutAway
-//   - recovery from a file: AdoptChunks, EnterRecords, Settle
+//   - a cache from a file or a snapshot: SizeIndex, AdoptChunks, EnterRecords, Settle
 //   - its life: Init, Reset, Close
-//   - figures: Sizes, Check
+//   - figures: Sizes
+//   - for tests: Sink, ColdBegun, FindsInTime
 //
 // The fields that every lookup reads are in the first two cache lines of the bucket, together with
 // its sequence; a record in main takes one line more (TestLayout_BucketLines).
@@ -40,7 +42,7 @@ type Store struct {
 	Form    record.Form
 	Closed  bool
 
-	// Mortal tells lookups that nearly all records have an expiry: see Candidate.
+	// Mortal tells lookups that nearly all records have an expiry: they read the clock early.
 	Mortal atomic.Bool // its 4 bytes make Rings[policy.Main] begin a cache line on 64-bit platforms
 	Rings  [RingCount]ring.Ring
 
@@ -56,10 +58,10 @@ type Store struct {
 	growAt    int16       // load factor at which the index grows, in sixteenths
 	Number    int16       // of the bucket, the large ones last
 	pageDelta int32       // pages that the index is about to get
-	sweeps    int32       // walks that began and have not ended, except that of the expirer
+	walks     int32       // walks that began and have not ended, except that of the expirer
 	hasTTL    bool        // there is a live record with room for an expiry
-	strict    bool        // the write under way is Write.Strict
-	known     hint        // whether the next new record fits
+	strict    bool        // Write.Strict of the last insert
+	hint      hint        // whether the next new record fits
 	entry     policy.Ring // the ring that it goes to, if that is known
 	seen      int32       // bytes of the longest record that there ever was
 	learnAt   int32       // it learns once inflow has these bytes: a chunk; 1 in a large bucket
@@ -117,11 +119,12 @@ func (b *Store) Init(s *Shared, number, stagger int, large bool) {
 	}
 	b.cold = &s.noCold
 	if s.Compression != nil && !large {
-		b.cold = newColdPart(s, number)
+		b.cold = &coldPart{on: true}
+		b.cold.init(s)
 	}
 	b.windows = index.Windows{
 		&b.Rings[policy.Small].Window, &b.Rings[policy.Main].Window,
-		&b.cold.queue.Window, &b.cold.store.Window,
+		&b.cold.queue.Window, &b.cold.ring.Window,
 	}
 	if s.File != nil {
 		b.inFile(number)
@@ -138,7 +141,7 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 	case policy.Queue:
 		return &b.cold.queue
 	case policy.Cold:
-		return &b.cold.store
+		return &b.cold.ring
 	}
 	return &b.Rings[in]
 }
@@ -146,13 +149,12 @@ func (b *Store) Ring(in policy.Ring) *ring.Ring {
 // Set stores the record. After an error the key is absent, and also after a memory fault in the
 // caller's value that debug.SetPanicOnFault has turned into a panic, once EndWrite was called.
 func (b *Store) Set(w *Write) error {
-	b.strict = w.Strict
 	if b.Index.Empty() {
 		if err := b.startIndex(w.Bytes); err != nil {
 			return err
 		}
 	}
-	if v := &b.victim; v.known && v.hash != w.Hash && b.known == hintFull && !w.RewriteOnly &&
+	if v := &b.victim; v.known && v.hash != w.Hash && b.hint == hintFull && !w.RewriteOnly &&
 		!b.hasForgotten() {
 		// While the index's cache line is being fetched. If this turns out to be an overwrite, the room
 		// is left to the next insert.
@@ -162,7 +164,7 @@ func (b *Store) Set(w *Write) error {
 		}
 		b.about = 0
 	}
-	rec, slot, s, got := b.Candidate(w.Hash, nil)
+	rec, slot, s, got := b.Candidate(b.Index.Group(b.Index.Geometry(w.Hash).Home(w.Hash)), w.Hash)
 	if got == Hit && b.overwritePlain(rec, s, w) {
 		return nil
 	}
@@ -214,10 +216,9 @@ func (b *Store) removeUnsure() {
 	if !ok {
 		return
 	}
-	if r := b.Ring(in); r.Live(s) {
-		if hd, ok := r.Header(pos); ok && !hd.Dead {
-			b.kill(r, pos, hd, h, Unreported)
-		}
+	r := b.Ring(in)
+	if hd, ok := r.Header(pos); ok && !hd.Dead && r.Live(pos) {
+		b.kill(r, pos, hd, h, Unreported)
 	}
 	b.Index.Remove(p)
 }
@@ -225,6 +226,7 @@ func (b *Store) removeUnsure() {
 // insert appends a record to a ring and enters it into the index: in the slot of the record that it
 // replaces, in that of its ghost, or in a new one.
 func (b *Store) insert(f *Found, w *Write) error {
+	b.strict = w.Strict
 	if f.Presence == Present {
 		b.kill(f.Ring, f.Pos, f.Header, w.Hash, w.why())
 	}
@@ -232,21 +234,21 @@ func (b *Store) insert(f *Found, w *Write) error {
 		b.unsure = unsure{true, f.Slot, w.Hash}
 	}
 	if b.hasTTL || b.hasForgotten() {
-		b.known = hintUnknown // what has expired makes room first
+		b.hint = hintUnknown // what has expired makes room first
 		b.expireSome()
 	}
-	to, limit := b.place(f, w)
+	to, limit := b.roomFor(f, w)
 	pos, err := b.append(to, limit, w)
 	b.unsure.on = false
 	if err != nil {
-		b.known = hintUnknown
+		b.hint = hintUnknown
 		if f.Presence >= Killed {
 			b.Index.Remove(f.Place)
 		}
 		return err
 	}
-	if b.known == hintUnknown { // else limit is only what the ring holds
-		b.hint(to, w.Bytes, limit, f.Presence == Absent)
+	if b.hint == hintUnknown { // else limit is only what the ring holds
+		b.setHint(to, w.Bytes, limit, f.Presence == Absent)
 	}
 	torn.Delay()
 	b.putSlot(f, w, to, pos)
@@ -277,12 +279,15 @@ func (b *Store) count(r *ring.Ring, w *Write) {
 	b.seen = max(b.seen, int32(w.Bytes))
 	if w.Kind&record.Spaced != 0 {
 		b.Shared.Generations.CountIn(b.usage, generation.Of(w.Key), 1, w.Bytes)
+		if b.usage.IsForgotten() { // by now: a walk that knows of it may have come too far
+			b.searched, b.expirer.forgotten = 0, 0
+		}
 	}
 	if w.Times.Expiry != 0 {
 		b.noteExpiry(w.Times.Expiry)
 	}
 	if b.Large {
-		b.Shared.LargeKeysOf(w.Hash).Add(largeKey(w.Hash))
+		b.Shared.LargeKeysOf(w.Hash).Add(LargeKey(w.Hash))
 	}
 }
 
@@ -296,7 +301,7 @@ func (b *Store) putSlot(f *Found, w *Write, to policy.Ring, pos uint64) {
 		slot = index.WithFreq(slot, index.Freq(f.Slot))
 	case w.Restored && b.Touches:
 		slot = index.WithFreq(slot, w.Freq)
-	case f.Presence != Absent && b.policy.Full && (to == policy.Small || !index.HasPast(f.Slot)):
+	case f.Presence != Absent && b.policy.Filled && (to == policy.Small || !index.HasPast(f.Slot)):
 		slot = index.WithMark(slot)
 	}
 	b.enter(f, slot, w.Hash)
@@ -344,15 +349,23 @@ func (b *Store) kill(
 	if b.Shared.Notifies {
 		b.keepRemoved(r, pos, hd, why)
 	}
-	if why == Expired {
+	switch why {
+	case Expired:
 		b.Expired++
+	case Evicted:
+		b.countEvicted(&hd)
 	}
 	r.Kill(pos)
 	r.DeadBytes += hd.Total()
-	if b.known == hintFull && r.WorthCompacting() {
-		b.known = hintUnknown // dead records can give room now
-	}
+	b.noteDead(r)
 	b.uncount(r, pos, &hd, h)
+}
+
+// noteDead must be called when a ring has more dead bytes: they may be enough to give room.
+func (b *Store) noteDead(r *ring.Ring) {
+	if b.hint == hintFull && r.WorthCompacting() {
+		b.hint = hintUnknown
+	}
 }
 
 // uncount takes the live record of hash h at pos out of the counts.
@@ -370,32 +383,30 @@ func (b *Store) uncount(r *ring.Ring, pos uint64, hd *record.Header, h uint64) {
 func (b *Store) uncountGone(r *ring.Ring, hd *record.Header, h uint64) {
 	r.Count(-1, hd.Total(), hd.Deadlines != record.Timeless)
 	if b.Large {
-		b.Shared.LargeKeysOf(h).Add(-largeKey(h))
+		b.Shared.LargeKeysOf(h).Add(-LargeKey(h))
 	}
 }
 
 // displace evicts the entry of a slot that the index had no place for.
 func (b *Store) displace(victim uint64) {
-	r := b.Ring(index.Ring(victim))
-	if !r.Live(victim) {
-		return
-	}
-	pos := index.Pos(victim)
+	r, pos := b.Ring(index.Ring(victim)), index.Pos(victim)
 	hd, ok := r.Header(pos)
-	if !ok {
+	if !ok || !r.Live(pos) {
 		return
 	}
-	why := Evicted
+	b.kill(r, pos, hd, b.keyHash(r, pos, hd), b.reasonOr(Evicted, r, pos, hd))
+}
+
+// reasonOr returns why the live record at pos is removed: it has expired, or its namespace was
+// forgotten; otherwise because of why.
+func (b *Store) reasonOr(why Reason, r *ring.Ring, pos uint64, hd record.Header) Reason {
 	switch {
 	case b.Shared.Expired(hd.Expiry):
-		why = Expired
+		return Expired
 	case b.isForgotten(r, pos, hd):
-		why = Deleted
+		return Deleted
 	}
-	b.kill(r, pos, hd, b.keyHash(r, pos, hd), why)
-	if why == Evicted {
-		b.countEvicted(&hd)
-	}
+	return why
 }
 
 // keyHash returns the hash of the key of the record at pos.
@@ -413,16 +424,19 @@ type Sizes struct {
 	LiveBytes int // of the live records
 	DeadBytes int // of the dead ones
 	Cold      int // of the live records, those in the cold part
+	Mean      int // bytes of a record that is not in the cold part, lately
 
 	IndexBytes int
+
+	Held, Quota int // bytes of rings and index, and how many those may be
 }
 
 // Sizes returns the sizes of the bucket.
 func (b *Store) Sizes() Sizes {
 	return Sizes{
 		Entries: b.live(), LiveBytes: b.liveBytes(), DeadBytes: b.deadBytes(),
-		Cold:       b.cold.queue.Entries + b.cold.store.Entries,
-		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(),
+		Cold: b.cold.queue.Entries + b.cold.ring.Entries, Mean: int(b.mean),
+		IndexBytes: b.Index.Pages() * b.Shared.Pool.PageSize(), Held: b.held(), Quota: b.quota(),
 	}
 }
 
@@ -432,13 +446,13 @@ func (b *Store) hasForgotten() bool { return b.searched != b.Shared.Generations.
 // live returns the number of live records.
 func (b *Store) live() int {
 	return b.Rings[policy.Small].Entries + b.Rings[policy.Main].Entries +
-		b.cold.queue.Entries + b.cold.store.Entries
+		b.cold.queue.Entries + b.cold.ring.Entries
 }
 
 // liveBytes returns the bytes of the live records.
 func (b *Store) liveBytes() int {
 	return b.Rings[policy.Small].EntryBytes + b.Rings[policy.Main].EntryBytes +
-		b.cold.queue.EntryBytes + b.cold.store.EntryBytes
+		b.cold.queue.EntryBytes + b.cold.ring.EntryBytes
 }
 
 // deadBytes returns the bytes of the dead records.
@@ -459,7 +473,6 @@ func (b *Store) Reset() {
 	for in := range b.inUse() {
 		b.Ring(in).Reset()
 	}
-	b.cold.forget()
 	b.pageDelta = 0
 	b.policy.Emptied()
 	b.tellNeed()
@@ -469,8 +482,11 @@ func (b *Store) Reset() {
 func (b *Store) forget() {
 	b.hasTTL = false
 	b.Mortal.Store(false)
-	b.known = hintUnknown
+	b.hint = hintUnknown
 	b.victim.known = false
+	if b.cold.on {
+		b.cold.begun, b.cold.signalled = false, false
+	}
 }
 
 // Close makes every later call miss. The memory is given back with the pool.
@@ -481,5 +497,4 @@ func (b *Store) Close() {
 	for in := range b.inUse() {
 		b.Ring(in).Close()
 	}
-	b.cold.forget()
 }

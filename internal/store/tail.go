@@ -40,7 +40,7 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 		b.passLive(in, r, &hd, w)
 		return
 	}
-	if w.Keep {
+	if w.Compacts {
 		w.Bytes -= passCost
 	}
 }
@@ -50,13 +50,17 @@ func (b *Store) passTail(in policy.Ring, w *policy.Work) {
 // stays in the counts of its namespace.
 func (b *Store) dropRing(r *ring.Ring) {
 	b.Corruptions.Add(1)
+	var kept [BucketCount]int64 // keys of the other ring, as in Shared.LargeKeys
 	b.Index.Each(func(slot, _ uint64) {
-		pos := index.Pos(slot)
-		if b.Ring(index.Ring(slot)) != r || !r.Live(slot) {
+		in, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
+		hd, ok := in.Header(pos)
+		if !ok || hd.Dead || !in.Live(slot) {
 			return
 		}
-		hd, ok := r.Header(pos)
-		if g, spaced := b.generationAt(r, pos, hd); ok && spaced && !hd.Dead {
+		if in != r {
+			h := b.largeHash(in, pos, &hd)
+			kept[h&(BucketCount-1)] += LargeKey(h)
+		} else if g, spaced := b.generationAt(r, pos, hd); spaced {
 			b.Shared.Generations.Count(g, -1, -hd.Total())
 		}
 	})
@@ -65,18 +69,9 @@ func (b *Store) dropRing(r *ring.Ring) {
 		return
 	}
 	at := (int(b.Number) - b.Shared.Buckets) * largeKeyBits
-	for i := range b.Shared.LargeKeys {
+	for i, n := range kept { // by one Add each: no count is too low meanwhile
 		c := &b.Shared.LargeKeys[i]
-		c.Add(-(c.Load() >> at & (1<<largeKeyBits - 1) << at))
-	}
-	for in := range policy.Ring(RingCount) {
-		b.each(in, new(uint64), 0, func(pos uint64, hd record.Header) bool {
-			if !hd.Dead {
-				h := b.keyHash(b.Ring(in), pos, hd)
-				b.Shared.LargeKeysOf(h).Add(largeKey(h))
-			}
-			return true
-		})
+		c.Add(n - c.Load()>>at&(1<<largeKeyBits-1)<<at)
 	}
 }
 
@@ -85,20 +80,20 @@ func (b *Store) dropRing(r *ring.Ring) {
 //  1. A record of the queue, or one that is too long for the bucket by now, is dropped.
 //  2. With FIFO, so is any other, without a look at the index, if there is nothing to compact.
 //  3. The entry that the write is about stays while the work lasts (about).
-//  4. While a ring is compacted (Work.Keep), all stay.
+//  4. While a ring is compacted (Work.Compacts), all stay.
 //  5. In a ring that is worth compacting, what the policy would drop stays.
 //  6. In the cold ring, an entry that was read there stays while the work lasts.
 //  7. The policy decides. What it drops may go to the cold part instead.
 func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *policy.Work) {
 	if in == policy.Queue || hd.Total() > b.Longest || in == policy.Main &&
-		b.policy.Kind == policy.FIFO && !w.Keep && !r.WorthCompacting() && !b.cold.on { // needs no slot
-		b.dropTail(in, r, hd)
+		b.policy.Kind == policy.FIFO && !w.Compacts && !r.WorthCompacting() && !b.cold.on {
+		b.dropTail(in, r, hd, Evicted)
 		return
 	}
 	p, ok, own := b.tailSlot(in, r, hd)
 	if !ok {
 		b.Corruptions.Add(1)
-		b.dropTail(in, r, hd)
+		b.dropTail(in, r, hd, Unreported)
 		return
 	}
 	if own && w.Spend(hd.Total()) {
@@ -112,7 +107,7 @@ func (b *Store) passLive(in policy.Ring, r *ring.Ring, hd *record.Header, w *pol
 		b.rotate(in, p, *hd)
 	default:
 		if !b.cold.on || in == policy.Cold || !b.demote(in, p, *hd) {
-			b.dropTail(in, r, hd)
+			b.dropTail(in, r, hd, Evicted)
 		}
 	}
 }
@@ -123,7 +118,7 @@ func (b *Store) judgeTail(
 	in policy.Ring, r *ring.Ring, p *index.Place, hd *record.Header, w *policy.Work,
 ) policy.Verdict {
 	n, freq := hd.Total(), index.Freq(p.Slot)
-	if w.Keep {
+	if w.Compacts {
 		w.Records, w.Bytes = w.Records-1, w.Bytes-n
 		if w.Join && in == policy.Small {
 			return policy.Promote
@@ -199,7 +194,7 @@ func (b *Store) prepare(to policy.Ring) {
 	if b.cold.begun {
 		b.prefetchCold()
 	}
-	if to == policy.Main || !b.policy.Full || r.Size == 0 {
+	if to == policy.Main || !b.policy.Filled || r.Size == 0 {
 		return
 	}
 	hd, ok := r.Header(r.Tail)
@@ -211,17 +206,20 @@ func (b *Store) prepare(to policy.Ring) {
 	b.Index.Prefetch(hash, 1)
 }
 
-// dropTail evicts the live record at the tail of a ring.
-func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd *record.Header) {
+// dropTail drops the live record at the tail of a ring: it is evicted, or, where why is Unreported,
+// has no slot because its key is damaged.
+func (b *Store) dropTail(in policy.Ring, r *ring.Ring, hd *record.Header, why Reason) {
 	if b.Shared.Notifies {
-		b.keepRemoved(r, r.Tail, *hd, Evicted)
+		b.keepRemoved(r, r.Tail, *hd, why)
 	}
 	b.uncount(r, r.Tail, hd, b.largeHash(r, r.Tail, hd))
 	r.Release(uint64(hd.Total()))
 	if in < policy.Queue {
 		b.policy.Dropped(in)
 	}
-	b.countEvicted(hd)
+	if why == Evicted {
+		b.countEvicted(hd)
+	}
 }
 
 // largeHash returns the hash of the key of the record at pos, if this is a large
@@ -240,42 +238,43 @@ func (b *Store) countEvicted(hd *record.Header) {
 }
 
 // promote moves the record at the tail of small to the head of main. Its frequency begins anew. If
-// main has no room, the record stays in small while its reads and the work last.
+// main would have to drop others for it, it stays in small as long as that is worth compacting. If
+// main has no room at all, it stays in small while its reads and the work last.
 func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 	n := hd.Total()
-	main := &b.Rings[policy.Main]
+	small, main := &b.Rings[policy.Small], &b.Rings[policy.Main]
 	limit := main.Held()
-	fits := main.Fits(n, limit)
-	if !w.Keep {
-		if has := b.limit().main; b.policy.Full || !fits {
+	fits, stays := main.Fits(n, limit), w.Compacts
+	if !w.Compacts {
+		if has := b.limits().main; b.policy.Filled || !fits {
 			limit = has
 		} else {
 			limit = max(limit, has)
 		}
-		fits = n <= limit<<b.Shared.Shift
+		stays = !main.Fits(n, limit) && small.WorthCompacting() && w.Spend(n)
+		fits = n <= limit<<b.Shared.Shift && !stays
 	}
 	if fits {
 		b.passFor(policy.Main, n, limit, w)
 		fits = main.Extend(uint64(n), limit) == nil
 	}
-	if small := &b.Rings[policy.Small]; !fits {
+	if !fits {
 		switch {
-		case w.Keep:
+		case stays:
 			b.rotate(policy.Small, p, *hd)
 		case index.Freq(p.Slot) > 0 && w.Spend(n):
 			p.Slot = index.Lower(p.Slot)
 			b.rotate(policy.Small, p, *hd)
 		default:
-			b.dropTail(policy.Small, small, hd)
+			b.dropTail(policy.Small, small, hd, Evicted)
 		}
 		return
 	}
 	slot := p.Slot
-	if !w.Keep {
-		slot = index.WithFreq(slot, 0)
-	}
-	if !w.Keep && index.Freq(p.Slot) == 1 {
-		slot = index.WithMark(slot)
+	if !w.Compacts {
+		if slot = index.WithFreq(slot, 0); index.Freq(p.Slot) == 1 {
+			slot = index.WithMark(slot)
+		}
 	}
 	b.move(policy.Small, policy.Main, p, slot, *hd)
 	b.Promotions++
@@ -287,7 +286,7 @@ func (b *Store) rotate(in policy.Ring, p index.Place, hd record.Header) {
 	limit := r.Held()
 	if r.Left() < n && in < policy.Queue {
 		// A head that borrows the tail's chunk makes the ring a full one.
-		limit = max(limit, min(b.limit().of(in), limit+b.spare()))
+		limit = max(limit, min(b.limits().of(in), limit+b.spare()))
 	}
 	if r.Fits(n, limit) && r.Extend(uint64(n), limit) == nil {
 		b.move(in, in, p, p.Slot, hd)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"math"
 	"slices"
 
 	"github.com/ringcache/ringcache/internal/chunk"
@@ -15,11 +14,12 @@ import (
 
 // Walk is how far a walk by position has come. It goes through the rings in steps, from tail to
 // head, and the lock is free in between. A record that moves meanwhile goes to the head of a ring,
-// so the walk meets it there, perhaps for the second time. The zero value is a walk that has not
-// begun.
+// so the walk meets it there, perhaps for the second time. A walk that is late continues by hash.
+// The zero value is a walk that has not begun.
 type Walk struct {
-	at     [policy.Rings]uint64 // the next record of each ring, as Ring.Since counts
+	at     [policy.Rings]uint64 // the next record of each ring, as Ring.Unwrapped counts
 	passed uint64               // bytes of the records so far
+	cursor uint64               // of a late walk
 	begun  bool
 }
 
@@ -43,16 +43,22 @@ var oldestFirst = [...]policy.Ring{policy.Cold, policy.Queue, policy.Main, polic
 
 // Walk appends the next live records of up to StepBytes to spots, but not those that no lookup
 // would find. It reports whether the walk has met all records now, but for those in the last part,
-// left/of, of small and main. EndWalk must follow.
+// left/of, of small and main. A step of a late walk appends about StepRecords records, or fewer if
+// their keys have StepBytes; some may have expired. EndWalk must follow.
 func (b *Store) Walk(w *Walk, left, of int, spots []Spot) (_ []Spot, done bool) {
 	if !w.begun {
 		w.begun = true
-		b.sweeps++ // from now on no record takes the bytes of others that w.at may refer to
+		b.walks++ // from now on no record takes the bytes of others that w.at may refer to
+	}
+	if b.IsLate(w) {
+		w.cursor = b.byHash(new([]uint64), w.cursor, func(slot uint64, hd record.Header) int {
+			in, pos := index.Ring(slot), index.Pos(slot)
+			spots = append(spots, Spot{in, pos, hd, b.keyHash(b.Ring(in), pos, hd)})
+			return hd.KeyLen
+		})
+		return spots, w.cursor == HashesEnd
 	}
 	now, looks, bytes := b.Shared.Now(), stepLooks, StepBytes
-	if b.IsLate(w) {
-		looks, bytes = math.MaxInt, math.MaxInt
-	}
 	for _, in := range oldestFirst {
 		if in >= b.inUse() {
 			continue
@@ -86,24 +92,23 @@ func (b *Store) Walk(w *Walk, left, of int, spots []Spot) (_ []Spot, done bool) 
 		}
 		if !whole { // without its length, the records behind it cannot be found either
 			b.Corruptions.Add(1)
-			w.at[in] = r.Since(r.Tail) + r.Size
+			w.at[in] = r.Unwrapped(r.Tail) + r.Size
 		}
 	}
 	return spots, true
 }
 
 // IsLate reports whether a walk has passed twice as many bytes as the rings have: records are
-// stored as fast as it proceeds. Its next step then passes all that are left, so that it ends.
+// stored as fast as it proceeds, so it might never reach the heads. By hash it ends.
 func (b *Store) IsLate(w *Walk) bool {
-	size := b.Rings[policy.Small].Size + b.Rings[policy.Main].Size + uint64(b.cold.size())
-	return w.passed > 2*size
+	return w.passed > 2*uint64(b.size())
 }
 
 // EndWalk ends a walk.
 func (b *Store) EndWalk(w *Walk) {
 	if w.begun {
 		w.begun = false
-		b.sweeps--
+		b.walks--
 	}
 }
 
@@ -114,7 +119,7 @@ func (b *Store) each(
 	in policy.Ring, at *uint64, left uint64, fn func(pos uint64, hd record.Header) bool,
 ) (whole bool) {
 	r := b.Ring(in)
-	tail := r.Since(r.Tail)
+	tail := r.Unwrapped(r.Tail)
 	*at = max(*at, tail) // the tail may have overtaken the walk
 	for end := tail + r.Size; *at+left < end; {
 		pos := *at & r.Mask
@@ -158,12 +163,9 @@ func (l *Long) Next(b *Store) {
 		if !ok || !b.outgrown(s.Total()) || s.Ring >= policy.Queue {
 			continue
 		}
-		w := Write{Hash: s.hash, Kind: s.Kind, Bytes: s.Total(), RewriteOnly: true,
+		w := Write{Hash: s.hash, Kind: s.Kind & record.Spaced, Bytes: s.Total(), RewriteOnly: true,
 			Restored: true, Ring: s.Ring, Freq: freq}
 		w.Key, _ = b.Ring(s.Ring).Read(nil, s.Pos+uint64(s.Size), s.KeyLen)
-		if s.Deadlines == record.Idle {
-			w.Until = s.Expiry
-		}
 		l.Found = append(l.Found, w)
 	}
 }
@@ -198,20 +200,38 @@ const stepHomes = 256
 // HashesEnd is the cursor behind all hashes.
 const HashesEnd = 1 << index.HashBits
 
-// nextSlots appends the live slots of the next homes, from cursor at on, to slots, which is empty:
-// each once, in the order of their hashes. It returns the cursor behind them.
-func (b *Store) nextSlots(slots []uint64, at uint64) (_ []uint64, end uint64) {
+// byHash calls fn, which returns the bytes that it copies, with each live record of the next homes,
+// from cursor at on, in the order of their hashes. It returns the cursor behind them. room is a
+// buffer.
+func (b *Store) byHash(
+	room *[]uint64, at uint64, fn func(slot uint64, hd record.Header) (bytes int),
+) (end uint64) {
 	if b.Index.Pages() == 0 {
-		return slots, HashesEnd
+		return HashesEnd
 	}
-	end = at
+	slots, end := (*room)[:0], at
 	for n := 0; end < HashesEnd && n < stepHomes && len(slots) < StepRecords; n++ {
 		from := len(slots)
 		slots, end = b.Index.TakeHome(slots, end, &b.windows)
 		slices.Sort(slots[from:]) // by hash, with which a slot begins; homes are in that order
 	}
 	sameEntry := func(a, b uint64) bool { return index.Location(a) == index.Location(b) }
-	return slices.CompactFunc(slots, sameEntry), end // a path may visit a group twice
+	slots = slices.CompactFunc(slots, sameEntry) // a path may visit a group twice
+	for _, slot := range slots {
+		b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
+	}
+	*room = slots
+	bytes := 0
+	for i, slot := range slots {
+		hash := index.HashOf(slot)
+		if bytes >= StepBytes && hash != index.HashOf(slots[i-1]) {
+			return hash
+		}
+		if hd, ok := b.Ring(index.Ring(slot)).Header(index.Pos(slot)); ok {
+			bytes += fn(slot, hd)
+		}
+	}
+	return end
 }
 
 // Keys are the keys that a step of a walk takes from a bucket: those of generation Of, or, if that
@@ -226,22 +246,13 @@ type Keys struct {
 // Next copies the next keys of a bucket, from cursor at on, and returns the cursor behind them.
 func (k *Keys) Next(b *Store, at uint64) (end uint64) {
 	k.Bytes, k.Ends = k.Bytes[:0], k.Ends[:0]
-	k.slots, end = b.nextSlots(k.slots[:0], at)
-	for _, slot := range k.slots {
-		b.Ring(index.Ring(slot)).Prefetch(index.Pos(slot))
-	}
-	for i, slot := range k.slots {
-		hash := index.HashOf(slot)
-		if len(k.Bytes) >= StepBytes && hash != index.HashOf(k.slots[i-1]) {
-			return hash
-		}
+	return b.byHash(&k.slots, at, func(slot uint64, hd record.Header) int {
 		r, pos := b.Ring(index.Ring(slot)), index.Pos(slot)
-		hd, ok := r.Header(pos)
-		g, spaced := b.generationAt(r, pos, hd)
-		if ok && (!spaced && k.Of == 0 || spaced && g == k.Of) {
-			k.Bytes, _ = r.Read(k.Bytes, pos+uint64(hd.Size), hd.KeyLen)
-			k.Ends = append(k.Ends, len(k.Bytes))
+		if g, _ := b.generationAt(r, pos, hd); g != k.Of {
+			return 0
 		}
-	}
-	return end
+		k.Bytes, _ = r.Read(k.Bytes, pos+uint64(hd.Size), hd.KeyLen)
+		k.Ends = append(k.Ends, len(k.Bytes))
+		return hd.KeyLen
+	})
 }

@@ -49,9 +49,12 @@ func TestIterate_WhileIndexShrinks(t *testing.T) {
 	w.Loop(t, func() {
 		if n++; n == 700 {
 			b.Lock()
-			quota := ringtest.Shared(c).SwapQuota(int64(24 * ringtest.Shared(c).Pool.PageSize()))
+			s, least := ringtest.Shared(c), 24*ringtest.Shared(c).Pool.PageSize()
+			bound := s.Bound()
+			s.SetBound(least) // as Resize does
+			s.SwapQuota(int64(least))
 			b.ShrinkIndex()
-			ringtest.Shared(c).SwapQuota(quota)
+			s.SetBound(bound)
 			b.Unlock()
 		}
 	})

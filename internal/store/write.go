@@ -18,16 +18,16 @@ type Write struct {
 	Key, Value  []byte
 	Hash        uint64 // hash of Key
 	Bytes       int    // bytes of the record, by Measure
-	Last        uint32 // tick beyond which no read postpones the expiry; 0: never
+	Last        uint32 // tick of the last deadline, often the only one (record.Times); 0: never
 	Until       uint32 // tick at which it expires at the latest unless it is read; 0: no such limit
-	RewriteOnly bool   // the value is there already: only its form changes
+	RewriteOnly bool   // the value is there already: OnRemove hears of it only if Fail loses it
 	Packed      bool   // set if nothing was done because the old value is needed and packed
 	Kind        record.Kind
 	Reason      Reason // why an older value is removed
 
 	Times record.Times // deadlines of the record, by Measure
 
-	Restored bool        // of a snapshot: it keeps the ring and the frequency below
+	Restored bool        // of a snapshot, or moved by Resize: keeps the ring and frequency below
 	Ring     policy.Ring // small or main
 	Freq     int
 	Strict   bool // its bucket must not exceed its quota
@@ -73,21 +73,22 @@ func (w *Write) Measure(s *Shared) {
 
 // overwritePlain is overwrite for the most common records, at the beginning of rec, to which slot s
 // leads: the value has the same length as the old one, both expire or neither does, and no caller
-// is told. It reports whether it has written.
+// is told. It reports whether it has written. It changes nothing in the header but the expiry: a
+// record without one must have nothing else there that a write sets.
 func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 	value, expiry, ok := ValueIn(b.Form, rec, w.Key)
-	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Last != 0) || w.Until != 0 ||
+	if !ok || len(value) != len(w.Value) || (expiry != 0) != (w.Times.Expiry != 0) ||
 		w.Kind&^record.Spaced != record.Value || b.Shared.Notifies || b.Shared.Idles {
 		return false
 	}
 	if expiry != 0 {
 		// The header must have room for one deadline, which is then directly before the key.
-		at := cap(rec) - cap(value) - len(w.Key) - record.ExpirySize
+		at := cap(rec) - cap(value) - len(w.Key) - record.DeadlineSize
 		if at != record.ShortHeader+int(b.Form) || b.Shared.Expired(expiry) {
 			return false
 		}
-		binary.LittleEndian.PutUint32(rec[at:], w.Last)
-		b.noteExpiry(w.Last)
+		binary.LittleEndian.PutUint32(rec[at:], w.Times.Expiry)
+		b.noteExpiry(w.Times.Expiry)
 	}
 	b.Plain++
 	b.unsure = unsure{true, s, w.Hash}
@@ -103,8 +104,7 @@ func (b *Store) overwritePlain(rec []byte, s uint64, w *Write) bool {
 // overwrite writes the value over that of the record f, if there is room for it in place, and
 // reports whether it has.
 func (b *Store) overwrite(f *Found, w *Write) bool {
-	t := w.Times
-	room, ok := b.roomInPlace(f, w, t)
+	room, ok := b.roomInPlace(f, w)
 	if !ok {
 		return false
 	}
@@ -112,11 +112,12 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 		b.keepRemoved(f.Ring, f.Pos, f.Header, w.why())
 	}
 	if f.Deadlines != record.Timeless {
-		f.Ring.SetTimes(f.Pos, f.Header, t) // the checksum is written after the value
-		b.noteExpiry(t.Expiry)
+		f.Ring.SetTimes(f.Pos, f.Header, w.Times) // the checksum is written after the value
+		b.noteExpiry(w.Times.Expiry)
 	}
 	if more := len(w.Value) - f.ValueLen; more != 0 {
 		f.Ring.Refit(f.Pos, f.Header, len(w.Value), room)
+		b.noteDead(f.Ring)
 		if w.Kind&record.Spaced != 0 {
 			b.Shared.Generations.Count(generation.Of(w.Key), 0, more)
 		}
@@ -138,8 +139,8 @@ func (b *Store) overwrite(f *Found, w *Write) bool {
 
 // roomInPlace returns the bytes that the record f can have in place, including those of dead
 // records behind it, and whether the write's value fits into them.
-func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bool) {
-	if !f.Takes(t) || f.Kind.Base() != w.Kind.Base() {
+func (b *Store) roomInPlace(f *Found, w *Write) (room int, ok bool) {
+	if !f.Takes(w.Times) || f.Kind.Base() != w.Kind.Base() {
 		return 0, false
 	}
 	if f.ValueLen == len(w.Value) {
@@ -156,8 +157,8 @@ func (b *Store) roomInPlace(f *Found, w *Write, t record.Times) (room int, ok bo
 // no record there after an overwrite.
 func (b *Store) isWalked(f *Found, room int) bool {
 	e := &b.expirer
-	return b.sweeps > 0 ||
-		e.walking && b.Ring(e.ring) == f.Ring && e.at-f.Ring.Since(f.Pos) < uint64(room)
+	return b.walks > 0 ||
+		e.walking && b.Ring(e.ring) == f.Ring && e.at-f.Ring.Unwrapped(f.Pos) < uint64(room)
 }
 
 // Arrived counts a record of n bytes that was stored. Whenever these records add up to a chunk, and

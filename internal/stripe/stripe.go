@@ -21,7 +21,7 @@ type Counter struct {
 	Hits      atomic.Uint64
 	Misses    atomic.Uint64
 	FalseHits atomic.Uint64 // Hits that turned out to have no value
-	Locked    atomic.Uint64 // lookups that took the lock, also counted above
+	Locked    atomic.Uint64 // times that lookups took the lock
 	Negative  atomic.Uint64 // Misses that found a negative entry
 	Stale     atomic.Uint64 // expired values that were returned
 	Sets      atomic.Uint64 // Sets and Dels of a namespace; buckets count those of a cache

@@ -30,23 +30,11 @@ type Shape struct {
 	ByHand    bool    // no goroutine compresses
 }
 
-// Bucket is a bucket of a cache. Two values for the same bucket are equal.
+// Bucket is a bucket of a cache.
 type Bucket struct {
 	*store.Store
 	Mu  *sync.Mutex
 	Seq *atomic.Uint64
-}
-
-// Lock locks the bucket for writing.
-func (b Bucket) Lock() {
-	b.Mu.Lock()
-	b.Seq.Add(1)
-}
-
-// Unlock undoes Lock.
-func (b Bucket) Unlock() {
-	b.Seq.Add(1)
-	b.Mu.Unlock()
 }
 
 // Parts are the parts of a cache.
@@ -56,6 +44,7 @@ type Parts struct {
 	Mask       *uint64            // of the hash bits that choose a small bucket
 	Arena      *sync.Mutex        // of the large buckets
 	Unfinished *bool              // a Resize has left work
+	CloseNames func() error       // closes the file of namespaces
 	Bucket     func(i int) Bucket // by number: the small ones come first
 	Waiting    func(k []byte) int // callers that wait for the load of a key, -1 if none may join
 
@@ -74,24 +63,9 @@ func New(options any, s Shape) (cache any, err error)
 // PartsOf returns the parts of a cache.
 func PartsOf(cache any) Parts
 
-// Walker saves the entries of a cache, bucket by bucket.
-type Walker struct {
-	// Copy makes a step in a bucket, under its lock, and returns the number of records that are
-	// copied after it.
-	Copy func(bucket, quarter int) (done bool, later int, err error)
-
-	// CopyLong copies a value in parts, and reports whether it was whole.
-	CopyLong func(bucket int, k []byte) (whole bool)
-
-	End func()
-}
-
 // Saver returns a saver without a destination. It calls between, which may be nil, between two
 // parts of a long record. The caller must call end.
 func Saver(ctx context.Context, cache any, between func()) (s *snapshot.Saver, end func())
-
-// WalkerOf returns a walker for out.
-func WalkerOf(cache any, out *snapshot.Worker, between func()) Walker
 
 // Restore puts the entries of a snapshot into a cache.
 func Restore(cache any, s *snapshot.Contents) error

@@ -3,6 +3,7 @@ package compresstest
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +11,12 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// FuzzDecompress checks that data that is not a compressed value gives an error or another value.
+// allocates is the most bytes that damaged data makes the decompressors allocate, apart from its
+// length and the value's: a decoder is made the first time.
+const allocates = 1 << 20
+
+// FuzzDecompress checks that data that is not a compressed value gives an error or another value,
+// and takes memory in proportion to its length.
 func FuzzDecompress(f *testing.F, by ringcache.Compressor) {
 	s := suite{by: by}
 	samples, values := records(f, ".json", 300)
@@ -23,8 +29,13 @@ func FuzzDecompress(f *testing.F, by ringcache.Compressor) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, src []byte, size uint16) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		decompressDamaged(t, dict, src, int(size))
 		decompressDamaged(t, none, src, int(size))
+		runtime.ReadMemStats(&after)
+		most := 8*(len(src)+int(size)) + allocates // the check itself makes copies
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(most))
 	})
 }
 

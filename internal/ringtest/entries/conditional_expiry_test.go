@@ -170,7 +170,7 @@ func TestReadModifyWrite_InTheColdPart(t *testing.T) {
 			g.ByHand = true
 			c, _ := ringtest.TimedCache(t, g)
 			require.NoError(t, c.SetWithTTL(k, old, time.Minute))
-			b := int(ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)).Number)
+			b := int(ringtest.BucketOf(c, ringtest.HashOf(c, k)).Number)
 			for ringtest.SinkNext(c, b) > 0 {
 			}
 			if packed {

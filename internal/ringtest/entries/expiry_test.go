@@ -279,7 +279,7 @@ func TestExpiry_Touch(t *testing.T) {
 // freqOf returns the frequency of an entry.
 func freqOf(t testing.TB, c *ringcache.Cache, k []byte) int {
 	t.Helper()
-	h := ringtest.Shared(c).Hash(k)
+	h := ringtest.HashOf(c, k)
 	for _, b := range []ringtest.Bucket{ringtest.BucketOf(c, h), ringtest.LargeBucketOf(c, h)} {
 		var f store.Found
 		if b.Find(&f, k, h) {

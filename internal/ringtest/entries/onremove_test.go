@@ -151,3 +151,20 @@ func TestRemovalReason_String(t *testing.T) {
 		require.Equal(t, want, r.String())
 	}
 }
+
+// Reset tells why an entry that had expired already is removed, and counts it.
+func TestOnRemove_ResetOfExpiredEntries(t *testing.T) {
+	now, told := time.Minute, map[string]ringcache.RemovalReason{}
+	g := ringtest.Default(ringtest.MinBytes)
+	g.Elapsed = func() time.Duration { return now }
+	g.OnRemove = func(gone ringcache.Removal) { told[string(gone.Key)] = gone.Reason }
+	c := ringtest.MustCache(t, g)
+	require.NoError(t, c.Set([]byte("live"), nil))
+	require.NoError(t, c.SetWithTTL([]byte("expired"), nil, time.Hour))
+	now += time.Hour
+	c.Reset()
+	require.Equal(t, map[string]ringcache.RemovalReason{
+		"live": ringcache.RemovedReset, "expired": ringcache.RemovedExpired,
+	}, told)
+	require.EqualValues(t, 1, ringtest.StatsOf(c).ExpiredEntries)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -129,4 +130,25 @@ func TestUpdate_DecidesForAllGoroutines(t *testing.T) {
 	left, ok := c.TTL([]byte("window"))
 	require.True(t, ok)
 	require.Greater(t, left, 59*time.Minute, "of the window that was begun")
+}
+
+// Update counts as what the last call of its function has decided, not as those before.
+func TestUpdate_CountsAsWhatItDid(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Tiny(2, 1024, 64))
+	for name, c := range map[string]*ringcache.Cache{"whole": c, "namespace": c.Namespace("n")} {
+		k, calls := []byte("k"), 0
+		require.NoError(t, c.Set(k, []byte("v")))
+		before := ringtest.StatsOf(c)
+		require.NoError(t, c.Update(k, func(e *ringtest.Entry) {
+			if calls++; calls > 1 {
+				e.Set([]byte("x"))
+				return
+			}
+			require.NoError(t, c.Set(k, []byte("w"))) // as another goroutine would
+			e.Del()
+		}))
+		require.Equal(t, 2, calls)
+		require.Equal(t, before.SetCalls+2, ringtest.StatsOf(c).SetCalls, name)
+		require.Equal(t, before.DelCalls, ringtest.StatsOf(c).DelCalls, name)
+	}
 }

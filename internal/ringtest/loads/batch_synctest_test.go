@@ -158,3 +158,24 @@ func TestLoaderBatchTime_RefreshInvalidated(t *testing.T) {
 		require.EqualValues(t, 1, cancelled.Load())
 	})
 }
+
+// A refresh that ends in time is not late because its batch waits longer for another key: callers
+// still wait for refreshes of other keys.
+func TestLoaderBatchTime_RefreshEndsBeforeAnotherLoad(t *testing.T) {
+	o := ringcache.Options{TTL: time.Minute, StaleIfError: time.Hour, SoftTimeout: time.Second}
+	inBubble(t, o, func(t *testing.T, c *ringcache.Cache) {
+		load := func(ctx context.Context, keys [][]byte) ([]ringtest.Loaded, error) {
+			if string(keys[0]) == "gone" {
+				time.Sleep(2 * o.SoftTimeout)
+			}
+			return new(ringtest.Echo).Load(ctx, keys)
+		}
+		for range 50 {
+			require.NoError(t, c.SetBatch(keysOf("a b"), keysOf("old old")))
+			c.Del([]byte("gone"))
+			time.Sleep(2 * o.TTL)
+			require.Equal(t, "of gone, of a", loadBatch(c, t.Context(), "gone a", load).vals)
+			require.Equal(t, "of b", loadBatch(c, t.Context(), "b", load).vals)
+		}
+	})
+}

@@ -290,11 +290,14 @@ func TestLoaderTime_RefreshFails(t *testing.T) {
 	}
 }
 
-// A refresh whose result is due as soon as it is stored does not follow upon itself either.
+// A refresh whose result is due as soon as it is stored does not follow upon itself either, also if
+// only TTLJitter makes it due.
 func TestLoaderTime_RefreshOfShortLives(t *testing.T) {
-	inBubble(t, ringcache.Options{RefreshAhead: 10 * time.Second},
-		func(t *testing.T, c *ringcache.Cache) {
-			load, calls, _ := slow(0, ringtest.Loaded{Value: []byte("value"), TTL: 5 * time.Second})
+	const ahead = 10 * time.Second
+	for jitter, ttl := range map[float64]time.Duration{0: ahead / 2, 0.5: ahead + 1} {
+		o := ringcache.Options{RefreshAhead: ahead, TTLJitter: jitter}
+		inBubble(t, o, func(t *testing.T, c *ringcache.Cache) {
+			load, calls, _ := slow(0, ringtest.Loaded{Value: []byte("value"), TTL: ttl})
 			for range 1000 {
 				_, err := c.GetOrLoad(t.Context(), nil, []byte("key"), load)
 				require.NoError(t, err)
@@ -302,6 +305,7 @@ func TestLoaderTime_RefreshOfShortLives(t *testing.T) {
 			}
 			require.EqualValues(t, 2, calls.Load())
 		})
+	}
 }
 
 // A refresh that takes longer than Options say is told to end. The entry stays.

@@ -49,3 +49,33 @@ func TestLoader_OneRefresh(t *testing.T) {
 	}
 	require.EqualValues(t, keys, n.Load())
 }
+
+// asking is a context whose Value is user code that calls the cache.
+type asking struct {
+	context.Context
+	ask func()
+}
+
+func (a asking) Value(key any) any {
+	a.ask()
+	return a.Context.Value(key)
+}
+
+// No lock is held while the caller's context is asked for a value.
+func TestLoader_ContextMayUseTheCache(t *testing.T) {
+	g := ringtest.Default(ringtest.MinBytes)
+	g.RefreshAhead = 2 * time.Hour
+	c := ringtest.MustCache(t, g)
+	k := []byte("key")
+	load, _ := ringtest.Gives("fresh")
+	ctx := asking{t.Context(), func() { _, _, _ = c.SetIfAbsent(nil, k, nil, 0) }}
+	ringtest.Within(t, func() {
+		_, err := c.GetOrLoad(ctx, nil, k, load)
+		assert.NoError(t, err)
+		assert.NoError(t, c.SetWithTTL(k, []byte("due"), time.Hour))
+		v, err := c.GetOrLoad(ctx, nil, k, load)
+		assert.NoError(t, err)
+		assert.Equal(t, "due", string(v))
+	})
+	ringtest.AwaitWaiting(t, c, k, -1)
+}

@@ -233,6 +233,26 @@ func TestLoaderStale_WrittenMeanwhile(t *testing.T) {
 	})
 }
 
+// The delay after a refresh whose result was due at once is none for a value that has expired.
+func TestLoaderStale_AfterAShortLife(t *testing.T) {
+	o := ringcache.Options{RefreshAhead: 10 * time.Second, StaleIfError: time.Hour}
+	inBubble(t, o, func(t *testing.T, c *ringcache.Cache) {
+		k := []byte("key")
+		load, calls, _ := slow(0, ringtest.Loaded{Value: []byte("new"), TTL: 8 * time.Second})
+		for range 3 {
+			_, err := c.GetOrLoad(t.Context(), nil, k, load)
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		require.EqualValues(t, 2, calls.Load())
+		require.NoError(t, c.SetWithTTL(k, []byte("old"), time.Second))
+		time.Sleep(2 * time.Second)
+		v, err := c.GetOrLoad(t.Context(), nil, k, load)
+		require.NoError(t, err)
+		require.Equal(t, "new", string(v))
+	})
+}
+
 // Each key of a batch that has a stale value gets it, and the others' error is returned.
 func TestLoaderStale_Batch(t *testing.T) {
 	inBubble(t, keeping, func(t *testing.T, c *ringcache.Cache) {

@@ -136,6 +136,21 @@ func TestLoaderUsable_SoftTimeout(t *testing.T) {
 	})
 }
 
+// With a negative soft timeout, a caller waits only if there is no value.
+func TestLoaderUsable_NegativeSoftTimeout(t *testing.T) {
+	withStale(t, ringcache.Options{SoftTimeout: -1}, func(t *testing.T, b *backend,
+		c *ringcache.Cache, get func(context.Context, string, time.Duration)) {
+		b.takes = 200 * time.Millisecond
+		get(t.Context(), "old", 0)
+		time.Sleep(b.takes)
+		synctest.Wait()
+		get(t.Context(), "new", 0)
+		time.Sleep(2 * time.Hour)
+		get(t.Context(), "new", b.takes)
+		require.EqualValues(t, 2, b.calls.Load())
+	})
+}
+
 // After a load has failed, callers get the stale value at once. One of them tries again after each
 // pause, and pauses grow up to ten seconds.
 func TestLoaderUsable_Pauses(t *testing.T) {
@@ -266,7 +281,7 @@ func TestLoaderUsable_DeafLoad(t *testing.T) {
 	})
 }
 
-// A key that is written while a caller waits: it gets what was set, or waits on.
+// If the key is written while a caller waits, the caller gets the new value, or loads the key.
 func TestLoaderUsable_Written(t *testing.T) {
 	k := []byte("key")
 	o := ringcache.Options{TTL: time.Minute, StaleIfError: time.Hour,
@@ -277,7 +292,7 @@ func TestLoaderUsable_Written(t *testing.T) {
 		takes time.Duration
 	}{
 		"set":     {func(c *ringcache.Cache) { _ = c.Set(k, []byte("set")) }, "set", o.SoftTimeout},
-		"deleted": {func(c *ringcache.Cache) { c.Del(k) }, "new", time.Second},
+		"deleted": {func(c *ringcache.Cache) { c.Del(k) }, "new", o.SoftTimeout + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, o, func(t *testing.T, c *ringcache.Cache) {
@@ -433,6 +448,34 @@ func TestLoaderUsable_Outage(t *testing.T) {
 					require.Equal(t, "new", get(i))
 					require.EqualValues(t, 1, most[i].Load(), "loads of a key at a time")
 				}
+			})
+		})
+	}
+}
+
+// If the stale value disappears while a caller waits for a hung load, the caller loads the key.
+func TestLoaderUsable_GoesWhileALoadHangs(t *testing.T) {
+	o := ringcache.Options{TTL: time.Minute, StaleIfError: 10 * time.Second}
+	for name, ask := range askers {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, o, func(t *testing.T, c *ringcache.Cache) {
+				_, err := ask(t.Context(), c, "key", (&backend{value: "old"}).load)
+				require.NoError(t, err)
+				time.Sleep(o.TTL + time.Second)
+				var calls atomic.Int64
+				begin := time.Now()
+				v, err := ask(t.Context(), c, "key",
+					func(context.Context, []byte) ([]byte, time.Duration, error) {
+						if calls.Add(1) == 1 {
+							time.Sleep(time.Hour)
+						}
+						return []byte("new"), 0, nil
+					})
+				require.NoError(t, err)
+				require.Equal(t, "new", string(v))
+				require.Less(t, time.Since(begin), time.Minute)
+				require.EqualValues(t, 2, calls.Load())
+				time.Sleep(time.Hour)
 			})
 		})
 	}

@@ -32,7 +32,8 @@ func TestConcurrent_HistoriesWhereNothingIsDropped(t *testing.T) {
 		t.Run(fmt.Sprintf("%d buckets", buckets), func(t *testing.T) {
 			g := ringtest.Tiny(buckets, 64<<10, 1024/buckets)
 			for seed := range uint64(ringtest.Rounds()) {
-				tr := &ringtest.Traffic{C: ringtest.MustCache(t, g), Keys: 300, Most: 2000, Stays: true}
+				tr := ringtest.NewTraffic(t, g)
+				tr.Keys, tr.Most, tr.Stays = 300, 2000, true
 				tr.Clock = new(ringtest.HistoryClock)
 				tr.CheckHistories(t, seed, tr.Run(t, seed, ringtest.ConcurrentSteps()/2))
 			}

@@ -292,7 +292,7 @@ func TestRead_BelievesNothingWhileTheSequenceIsOdd(t *testing.T) {
 			return string(v)
 		},
 	} {
-		b, h := ringtest.BucketOf(c, ringtest.Shared(c).Hash(k)), ringtest.Shared(c).Hash(k)
+		b, h := ringtest.BucketOf(c, ringtest.HashOf(c, k)), ringtest.HashOf(c, k)
 		b.Lock()
 		var f store.Found
 		require.True(t, b.Find(&f, k, h))

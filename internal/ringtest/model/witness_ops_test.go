@@ -178,6 +178,12 @@ func (w *witness) isThere(e *entry) bool {
 	return e != nil && !e.mayBeOver(w.now())
 }
 
+// leftOutgrown reports whether an entry left in the call because it is too long for the cache by
+// now: then the call may find none, though it is about that entry.
+func (w *witness) leftOutgrown(k entryKey, e *entry) bool {
+	return e != nil && len(w.on.told[k]) > 0 && w.isOutgrown(k, e)
+}
+
 // found checks whether a call should have found a key. e is its entry before the call.
 func (w *witness) found(k entryKey, e *entry, ok bool) error {
 	switch {
@@ -185,7 +191,7 @@ func (w *witness) found(k entryKey, e *entry, ok bool) error {
 		return fmt.Errorf("key %v is found, although OnRemove was told of it, or it was never set", k)
 	case ok && e.isOver(w.on.started):
 		return fmt.Errorf("key %v is found, and has expired at %v", k, e.over())
-	case !ok && w.isThere(e) && !(len(w.on.told[k]) > 0 && w.isOutgrown(k, e)):
+	case !ok && w.isThere(e) && !w.leftOutgrown(k, e):
 		return fmt.Errorf("key %v is missed (%v, lives until %v), and OnRemove was not told before "+
 			"the call, but %v in it", k, e.Stamp, e.over(), w.on.told[k])
 	case !ok && e != nil && w.live[k] != nil: // it has expired

@@ -67,7 +67,7 @@ func TestModel_Witness(t *testing.T) {
 		require.Greater(t, total.EvictedEntries, uint64(1000), little, total)
 		require.Greater(t, total.ExpiredEntries, uint64(100), little, total)
 		require.Greater(t, total.RestoredEntries, uint64(100), little, total)
-		require.Greater(t, total.Compression.ColdHits, uint64(10), little, total)
+		require.Positive(t, total.Compression.ColdHits, little, total)
 	}
 }
 
@@ -216,6 +216,7 @@ type witness struct {
 	bound           int
 	buckets, chunks int // of the cache in the file, or in memory: number and size
 	saved           []savedCache
+	saves           int // their number so far
 	sum             ringcache.Stats
 
 	version uint64
@@ -255,6 +256,9 @@ type counts struct{ gets, misses, sets, dels uint64 }
 func newWitness(t *testing.T, p *plan) *witness {
 	w := &witness{t: t, p: p, pcg: rand.NewPCG(p.seed, 1), machine: ringtest.NewFakeMachine(),
 		born: time.Now(), dir: t.TempDir(), bound: p.o.MaxBytes}
+	if p.o.MaxBytes <= 4<<20 {
+		w.dir = ringtest.DirInMemory(t)
+	}
 	w.rnd = rand.New(w.pcg)
 	w.forget()
 	return w

@@ -153,14 +153,16 @@ func (w *witness) depart(gone ringcache.Removal) (k entryKey, err error) {
 	}
 	w.on.told[k] = append(w.on.told[k], gone.Reason)
 	if of == ofDead {
-		if gone.Reason != ringcache.RemovedDeleted &&
-			!(gone.Reason == ringcache.RemovedExpired && e.mayBeOver(w.now())) &&
-			!(w.on.kind == opReset && gone.Reason == ringcache.RemovedReset) &&
+		switch {
+		case gone.Reason == ringcache.RemovedDeleted,
+			gone.Reason == ringcache.RemovedExpired && e.mayBeOver(w.now()),
+			w.on.kind == opReset && gone.Reason == ringcache.RemovedReset,
 			// The record of the next generation makes room before the old one is forgotten.
-			!(w.on.kind == opResetSpace && gone.Reason == ringcache.RemovedEvicted) {
+			w.on.kind == opResetSpace && gone.Reason == ringcache.RemovedEvicted:
+			return k, nil
+		case !e.unclear: // else it may be the live one
 			return k, fmt.Errorf("key %v was deleted with its namespace", k)
 		}
-		return k, nil
 	}
 	return k, w.mayLeave(k, e, of, gone.Reason)
 }
@@ -179,8 +181,11 @@ const (
 // its namespace was reset, so that it is there twice.
 func (w *witness) take(k entryKey, value []byte, why ringcache.RemovalReason) (*entry, origin) {
 	wrote := func(e *entry) bool { return e.Wrote(value) }
-	isDead := why == ringcache.RemovedDeleted && k != w.on.key && slices.ContainsFunc(w.dead[k], wrote)
-	if e := w.live[k]; e != nil && e.Wrote(value) && !isDead {
+	e := w.live[k]
+	stays := why == ringcache.RemovedDeleted && k != w.on.key ||
+		why == ringcache.RemovedExpired && e != nil && !e.mayBeOver(w.now())
+	isDead := stays && slices.ContainsFunc(w.dead[k], wrote)
+	if e != nil && e.Wrote(value) && !isDead {
 		delete(w.live, k)
 		for _, twin := range w.dead[k] {
 			twin.unclear = twin.unclear || twin.Wrote(value) // the value does not tell which has left

@@ -58,7 +58,7 @@ func TestNamespaceDeath_Child(t *testing.T) {
 
 // A process that is killed while it resets leaves nothing that it had reset.
 func TestNamespaceDeath_NothingInvalidatedComesBack(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cache")
+	path := filepath.Join(ringtest.DirInMemory(t), "cache")
 	done := &ringtest.DeathCounts(t, path+".counts")[0]
 	exe, err := os.Executable()
 	require.NoError(t, err)

@@ -81,13 +81,13 @@ func TestNamespace_NothingInvalidatedComesBackAfterDeath(t *testing.T) {
 	if *ringtest.LongRun {
 		deaths = 500
 	}
-	path := filepath.Join(t.TempDir(), "cache")
+	path := filepath.Join(ringtest.DirInMemory(t), "cache")
 	rnd := ringtest.NewRand(1)
 	counts := ringtest.DeathCounts(t, path+".counts")
 	warm := 0
 	for life := range deaths {
 		before := counts[0].Load()
-		killNamespaces(t, path, time.Duration(100+rnd.IntN(120))*time.Millisecond,
+		killNamespaces(t, path, time.Duration(20+rnd.IntN(120))*time.Millisecond,
 			func() bool { return counts[0].Load() > before })
 		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: ringtest.MinBytes, File: path})
 		require.NoError(t, err)

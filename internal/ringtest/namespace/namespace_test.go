@@ -109,9 +109,11 @@ func TestNamespace_Keys(t *testing.T) {
 
 // What is about the whole cache is refused by a namespace, and a namespace has none.
 func TestNamespace_IsNotTheWholeCache(t *testing.T) {
-	c := ringtest.MustCache(t, ringtest.Roomy(0))
+	c, age := ringtest.TimedCache(t, ringtest.Roomy(0))
 	n := c.Namespace("n")
 	require.NoError(t, n.Set([]byte("k"), []byte("v")))
+	require.NoError(t, c.SetWithTTL([]byte("expires"), nil, time.Second))
+	*age = time.Minute
 	path := filepath.Join(t.TempDir(), "snapshot")
 	_, err := n.WriteSnapshot(new(bytes.Buffer))
 	_, err2 := n.ReadSnapshot(new(bytes.Buffer))
@@ -127,6 +129,7 @@ func TestNamespace_IsNotTheWholeCache(t *testing.T) {
 	}
 	require.Equal(t, c.Options(), n.Options())
 	require.True(t, n.Has([]byte("k")))
+	require.Zero(t, c.Stats().ExpiredEntries, "the whole cache was searched")
 }
 
 // What a loop yields is valid when it looks at it, also if its body invalidates.

@@ -135,7 +135,7 @@ func TestNamespace_NothingInvalidatedComesBack(t *testing.T) {
 					r.g = ringtest.Tiny(8, 1024, 64) // nothing is evicted
 				}
 				if file {
-					r.path = filepath.Join(t.TempDir(), "cache")
+					r.path = filepath.Join(ringtest.DirInMemory(t), "cache")
 				}
 				r.last = [2]map[string]uint64{{}, {}}
 				r.open()

@@ -74,7 +74,7 @@ func TestNamespace_WarmAfterEveryRestart(t *testing.T) {
 }
 
 func warmAfterRestart(t *testing.T, maxBytes int, read bool, way string) {
-	dir := t.TempDir()
+	dir := ringtest.DirInMemory(t)
 	o := ringcache.Options{MaxBytes: maxBytes, File: filepath.Join(dir, "cache")}
 	if way == "Save" {
 		o.File = ""

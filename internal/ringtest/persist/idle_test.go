@@ -2,6 +2,7 @@ package persist
 
 import (
 	"bytes"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -101,6 +102,27 @@ func TestSnapshot_IdleTimeOfAPackedEntry(t *testing.T) {
 	m.Pass(5 * time.Second)
 	require.Equal(t, ringtest.Text(1, 300), d.Get(nil, k))
 	requireLeft(t, d, "k", 9*time.Second)
+}
+
+// An entry that a partial snapshot has twice, because it was read, is loaded by overwriting it. In
+// a cache without an idle time, it still expires when the saved one would have expired, not at its
+// last deadline.
+func TestLoad_IdleTimeOfAnEntrySavedTwice(t *testing.T) {
+	c, err := ringcache.NewWithOptions(ringcache.Options{
+		MaxBytes: ringtest.MinBytes, ExpireAfterAccess: time.Hour})
+	require.NoError(t, err)
+	k := []byte("k")
+	require.NoError(t, c.SetWithTTL(k, []byte("v"), 24*time.Hour))
+	require.True(t, c.Has(k))
+	path := filepath.Join(t.TempDir(), "snapshot")
+	require.NoError(t, c.Save(t.Context(), path, ringcache.SaveOptions{Partial: true}))
+	require.NoError(t, c.Close())
+	require.Equal(t, 2, entriesOf(t, ringtest.ReadFile(t, path))["k"].times)
+	d, _ := ringtest.MustLoadInto(t, path, ringcache.Options{MaxBytes: ringtest.MinBytes})
+	left, ok := d.TTL(k)
+	require.True(t, ok)
+	require.LessOrEqual(t, left, time.Hour)
+	require.Greater(t, left, 59*time.Minute)
 }
 
 // LoadFromFile makes a cache with the idle time of the one that was saved.

@@ -95,6 +95,22 @@ func TestFile_MountedAsSuch(t *testing.T) {
 		listDir(t, dir))
 }
 
+// A file system that has no ordinary files refuses the ring file, and nothing is left there.
+func TestFile_HugePagesFileSystem(t *testing.T) {
+	if !chunk.OffHeap {
+		t.Skip("this build has no Options.File")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "hugetlbfs", 0, ""); err != nil {
+		t.Skipf("mounting is not permitted here: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	path := filepath.Join(dir, "cache")
+	_, err := fileCache(t, path)
+	requireRefused(t, err, unix.EINVAL, path)
+	require.Empty(t, listDir(t, dir))
+}
+
 // On a file system that cannot be written to, a file and its dictionaries are refused, and a
 // snapshot can be read. Once it can be, all is there. It does not become read-only under a cache.
 func TestFile_ReadOnlyFileSystem(t *testing.T) {
@@ -163,19 +179,26 @@ func TestFile_FileSystemBecomesReadOnly(t *testing.T) {
 	require.Equal(t, 10_000, ringtest.MustLoad(t, saved).Len())
 }
 
-// Whatever the umask, only the owner can use the files, and the owner can: a user that files do not
-// obey, unlike root.
-func TestFile_Umask(t *testing.T) {
-	if !ringtest.InChild(t) {
-		return
-	}
-	dir := dirInMemory(t)
+// dirOfUser returns a directory of a user that files do not obey, unlike root, and lets the process
+// be that user until the test ends.
+func dirOfUser(t *testing.T) string {
+	t.Helper()
+	dir := ringtest.DirInMemory(t)
 	const user = 12345
 	if os.Geteuid() == 0 {
 		require.NoError(t, os.Chown(dir, user, user))
 		require.NoError(t, unix.Setresuid(user, user, 0))
-		defer func() { require.NoError(t, unix.Setresuid(0, 0, 0)) }()
+		t.Cleanup(func() { require.NoError(t, unix.Setresuid(0, 0, 0)) })
 	}
+	return dir
+}
+
+// Whatever the umask, only the owner can use the files, and the owner can.
+func TestFile_Umask(t *testing.T) {
+	if !ringtest.InChild(t) {
+		return
+	}
+	dir := dirOfUser(t)
 	for _, mask := range []int{0o277, 0o777, 0o077, 0} {
 		old := unix.Umask(mask)
 		path, saved := filepath.Join(dir, "cache"), filepath.Join(dir, "snapshot")
@@ -196,6 +219,23 @@ func TestFile_Umask(t *testing.T) {
 			require.NoError(t, os.Remove(filepath.Join(dir, name)))
 		}
 	}
+}
+
+// A file that cannot be read may be another user's cache: Save does not replace it, although the
+// directory permits that.
+func TestSave_NotOverWhatItCannotRead(t *testing.T) {
+	if !ringtest.InChild(t) {
+		return
+	}
+	dir := dirOfUser(t)
+	path := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(path, []byte("another's"), 0o200))
+	c := ringcache.New(1 << 20)
+	defer ringtest.CloseCache(t, c)
+	requireRefused(t, c.SaveToFile(path), unix.EACCES, path)
+	require.NoError(t, os.Chmod(path, 0o600))
+	require.Equal(t, "another's", string(ringtest.ReadFile(t, path)))
+	require.NoError(t, c.SaveToFile(path))
 }
 
 // A process without descriptors opens no file. A cache that has its file goes on, also to more of
@@ -262,6 +302,6 @@ func TestFile_LimitOnTheLengthOfFiles(t *testing.T) {
 	_, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20, File: path + "2"})
 	require.ErrorIs(t, err, ringcache.ErrNoMemory)
 	requireRefused(t, err, unix.EFBIG, path+"2")
-	require.Empty(t, ringtest.ReadFile(t, path+"2"))
+	require.NoFileExists(t, path+"2")
 	require.Empty(t, signals)
 }

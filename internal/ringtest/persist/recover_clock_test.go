@@ -28,7 +28,7 @@ type clockedFile struct {
 
 func newClockedFile(t testing.TB) *clockedFile {
 	f := &clockedFile{FakeMachine: ringtest.NewFakeMachine(), t: t, g: ringtest.Tiny(2, 256, 16)}
-	f.path = filepath.Join(t.TempDir(), "cache")
+	f.path = filepath.Join(ringtest.DirInMemory(t), "cache")
 	f.g.Machine = f.Machine()
 	return f
 }
@@ -166,9 +166,7 @@ func TestFile_DeathBeforeTheClockIsNoted(t *testing.T) {
 	f.set("for ever", 0)
 	f.leave(true)
 	f.Reboot(2 * time.Hour)
-	store, h, err := ringfile.Open(f.path, f.g.Machine.Moment().ID, func() ringfile.Header {
-		return ringfile.Header{} // it is not made anew
-	})
+	store, h, err := ringfile.Open(f.path, f.g.Machine.Moment().ID, ringfile.Header{})
 	require.NoError(t, err)
 	require.False(t, store.IsNew)
 	require.NoError(t, store.Use(&h))

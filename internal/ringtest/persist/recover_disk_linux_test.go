@@ -35,21 +35,21 @@ func TestFile_FullDisk(t *testing.T) {
 	if !ringtest.InChild(t) {
 		return
 	}
-	path := filepath.Join(fullDisk(t, 100<<20), "cache")
-	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 256 << 20, File: path})
+	path := filepath.Join(fullDisk(t, 40<<20), "cache")
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 128 << 20, File: path})
 	require.NoError(t, err)
-	ringtest.FillLimited(t, c, 100<<20)
+	ringtest.FillLimited(t, c, 40<<20)
 	require.NoError(t, ringtest.Validate(c))
 	n := c.Len()
 	require.NoError(t, c.Close())
-	c, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: 256 << 20, File: path})
+	c, err = ringcache.NewWithOptions(ringcache.Options{MaxBytes: 128 << 20, File: path})
 	require.NoError(t, err)
 	require.Equal(t, n, c.Len())
-	for id := range uint32(100_000) { // of another length
+	for id := range uint32(40_000) { // of another length
 		require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), make([]byte, 3000)))
 		require.True(t, c.Has(ringtest.TrafficKey(nil, id)))
 	}
-	require.InEpsilon(t, 100<<20, c.Stats().EffectiveMaxBytes, 0.1)
+	require.InEpsilon(t, 40<<20, c.Stats().EffectiveMaxBytes, 0.1)
 	require.NoError(t, ringtest.Validate(c))
 	require.NoError(t, c.Close())
 }

@@ -112,7 +112,7 @@ func skipWithout(t *testing.T, mkfs string) {
 // mountNew makes and mounts a file system of 400 MB.
 func mountNew(t *testing.T, mkfs string, options ...string) (dir string) {
 	t.Helper()
-	image := filepath.Join(t.TempDir(), "disk")
+	image := filepath.Join(ringtest.MountTmpfs(t, 400), "disk")
 	require.NoError(t, os.WriteFile(image, nil, 0o600))
 	require.NoError(t, os.Truncate(image, 400<<20))
 	options = append(options, "-q", image)

@@ -69,6 +69,22 @@ func TestFile_WorkingDirectoryChanges(t *testing.T) {
 	require.Empty(t, listDir(t, two))
 }
 
+// Options.File may be a link to a file that is missing, as one in /dev/shm is after a reboot. Its
+// names and dictionaries are stored in the directory of that file, not of the link.
+func TestFile_LinkToAMissingFile(t *testing.T) {
+	dir, there := t.TempDir(), t.TempDir()
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(filepath.Join(there, "cache"), link))
+	for _, want := range []bool{false, true} {
+		c := ringtest.OpenFile(t, link, 1<<20)
+		require.Equal(t, want, c.Namespace("n").Has([]byte("k")))
+		require.NoError(t, c.Namespace("n").Set([]byte("k"), nil))
+		require.NoError(t, c.Close())
+		require.Equal(t, []string{"link"}, listDir(t, dir))
+		require.Equal(t, []string{"cache", "cache.names"}, listDir(t, there))
+	}
+}
+
 // A bound that Resize would refuse is refused, and the file stays as it is.
 func TestFile_BoundBelowTheSmallest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
@@ -266,29 +282,52 @@ func TestFile_AnotherVersionHasNoNamespaces(t *testing.T) {
 	}
 }
 
-// SaveToFile refuses the paths of the cache's own files, however they are spelled.
-func TestSave_NotOverItsOwnFiles(t *testing.T) {
+// SaveToFile does not replace the files of a cache, its own or those of another that may be in use
+// or be opened again, under whatever name.
+func TestSave_NotOverFilesOfACache(t *testing.T) {
 	dir := t.TempDir()
-	path, link := filepath.Join(dir, "cache"), filepath.Join(dir, "link")
+	path, link, hard := dir+"/cache", dir+"/link", dir+"/hard"
 	require.NoError(t, os.Symlink("cache", link))
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))
-	c := ringtest.OpenFile(t, path, 1<<20)
+	require.NoError(t, os.Mkdir(dir+"/sub", 0o700))
 	k := []byte("k")
-	require.NoError(t, c.Set(k, []byte("v")))
-	for _, to := range []string{path, path + ".names", path + ".dict", link,
-		dir + "/sub/../cache", dir + "//cache.names"} {
-		err := c.SaveToFile(to)
-		require.ErrorContains(t, err, "Options.File", to)
-		require.ErrorContains(t, err, to)
+	open := func() *ringcache.Cache {
+		c, err := ringcache.NewWithOptions(ringcache.Options{
+			MaxBytes: 1 << 20, File: path, Compressor: ringtest.FlateCompressor{}})
+		require.NoError(t, err)
+		return c
 	}
-	require.Equal(t, []string{"cache", "link", "sub"}, listDir(t, dir))
-	for _, to := range []string{path + ".snapshot", path + "2", filepath.Join(dir, "sub", "cache")} {
-		require.NoError(t, c.SaveToFile(to))
+	own := open()
+	require.NoError(t, own.Namespace("n").Set(k, []byte("v")))
+	require.NoError(t, os.Link(path, hard))
+	other := ringcache.New(1 << 20)
+	defer ringtest.CloseCache(t, other)
+	refuses := func(c *ringcache.Cache) {
+		for _, to := range []string{path, path + ".names", path + ".dict", link, hard,
+			dir + "/sub/../cache", dir + "//cache.names"} {
+			err := c.SaveToFile(to)
+			require.ErrorContains(t, err, "Options.File", to)
+			require.ErrorContains(t, err, to)
+		}
 	}
-	require.NoError(t, c.Close())
-	c = ringtest.OpenFile(t, path, 1<<20)
-	require.True(t, c.Has(k))
-	require.NoError(t, c.Close())
+	refuses(own)
+	refuses(other)
+	require.Equal(t, []string{"cache", "cache.dict", "cache.names", "hard", "link", "sub"},
+		listDir(t, dir))
+	for _, to := range []string{path + ".snapshot", path + "2", dir + "/sub/cache"} {
+		require.NoError(t, own.SaveToFile(to))
+		require.NoError(t, other.SaveToFile(to), "over a snapshot")
+	}
+	require.NoError(t, own.Close())
+	refuses(other)
+	own = open()
+	require.True(t, own.Namespace("n").Has(k))
+	require.NoError(t, own.Close())
+	require.NoError(t, os.Remove(path+".names")) // as before there are namespaces
+	refuses(other)
+	require.NoFileExists(t, path+".names")
+	require.NoError(t, os.WriteFile(path, []byte("ring"), 0o600)) // of nobody
+	require.NoError(t, other.SaveToFile(path))
+	require.NoError(t, other.SaveToFile(path+".names"))
 }
 
 // anotherBoot is not the ID of the boot of this machine.
@@ -429,10 +468,7 @@ func TestFile_PackedRecordClaimsALength(t *testing.T) {
 	path, k := filepath.Join(t.TempDir(), "cache"), []byte("k")
 	for _, n := range []uint64{500, 100 << 10, 16 << 20, 1 << 40} {
 		p := openPacked(t, path)
-		for range 3000 { // the first that the policy drops find no cold part yet
-			p.Fill(t)
-			ringtest.CompressAll(p.Cache)
-		}
+		p.FillPacked(t, 3000) // the first that the policy drops find no cold part yet
 		p.SetPacked(t, k, func() error { return p.Set(k, ringtest.Text(1, 500)) })
 		bound := uint64(ringtest.Shared(p.Cache).Bound())
 		_, h := ringtest.KeyOf(p.Cache, k)

@@ -55,7 +55,8 @@ func TestFile_PowerLossOnExt4(t *testing.T) {
 	if !chunk.OffHeap || os.Geteuid() != 0 {
 		t.Skip("it takes Options.File, and root, to mount file systems")
 	}
-	image, copied := filepath.Join(t.TempDir(), "disk"), filepath.Join(t.TempDir(), "copy")
+	disks := ringtest.MountTmpfs(t, 384)
+	image, copied := filepath.Join(disks, "disk"), filepath.Join(disks, "copy")
 	require.NoError(t, os.WriteFile(image, nil, 0o600))
 	require.NoError(t, os.Truncate(image, 192<<20))
 	runOrSkip(t, "mkfs.ext4", "-q", image)

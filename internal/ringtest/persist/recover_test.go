@@ -16,6 +16,7 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/ringfile"
 	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/sidefile"
 )
 
 func TestFile_AfterClose(t *testing.T) {
@@ -57,7 +58,7 @@ func TestFile_ModelWithReopening(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%s/ttl=%v", ringtest.Describe(mc.G), mc.G.TTL), func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "cache")
+			path := filepath.Join(ringtest.DirInMemory(t), "cache")
 			r := ringtest.NewRunner(t, mc.G, false)
 			r.C = ringtest.MustOpen(t, r.G, path)
 			rnd := ringtest.NewRand(uint64(i))
@@ -109,7 +110,7 @@ func TestFile_StaysWithinItsBound(t *testing.T) {
 			}
 			found[prefix] = true
 			t.Run(fmt.Sprintf("%s/ttl=%v", ringtest.Describe(mc.G), mc.G.TTL), func(t *testing.T) {
-				path := filepath.Join(t.TempDir(), "cache")
+				path := filepath.Join(ringtest.DirInMemory(t), "cache")
 				r := ringtest.NewRunner(t, mc.G, false)
 				r.C = ringtest.MustOpen(t, r.G, path)
 				rnd := ringtest.NewRand(seed)
@@ -174,7 +175,7 @@ func TestFile_ColdPart(t *testing.T) {
 		"deleted": func(dict string) { require.NoError(t, os.Remove(dict)) },
 		"damaged": func(dict string) { require.NoError(t, os.Truncate(dict, 12)) },
 		"another": func(dict string) {
-			f, err := cold.OpenFile(dict)
+			f, err := sidefile.Open(dict, cold.Magic, nil)
 			require.NoError(t, err)
 			id := "\x00" + ringtest.FlateCompressor{}.ID()
 			require.Greater(t, len(f.Words()), 1)
@@ -237,10 +238,7 @@ func TestFile_PackedValuesOfALargerCache(t *testing.T) {
 	g.ByHand = true
 	p := &ringtest.PackedCache{Cache: ringtest.MustOpen(t, g, path), Size: 50_000}
 	require.True(t, ringtest.Resize(p.Cache, 16*g.MaxBytes))
-	for range 400 {
-		p.Fill(t)
-		ringtest.CompressAll(p.Cache)
-	}
+	p.FillPacked(t, 400)
 	require.NotZero(t, ringtest.CountPacked(p.Cache))
 	require.NoError(t, p.Close())
 	p.Cache = ringtest.MustOpen(t, g, path)
@@ -258,10 +256,7 @@ func TestFile_NoCompressorAnyMore(t *testing.T) {
 	with := ringtest.WithCold(g, ringtest.FlateCompressor{})
 	with.ByHand = true
 	p := &ringtest.PackedCache{Cache: ringtest.MustOpen(t, with, path), Size: 300}
-	for range 6000 {
-		p.Fill(t)
-		ringtest.CompressAll(p.Cache)
-	}
+	p.FillPacked(t, 6000)
 	hot := p.Len()
 	ringtest.EachBucket(p.Cache, func(b ringtest.Bucket) { hot -= b.Sizes().Cold })
 	require.Less(t, hot, p.Len())
@@ -350,10 +345,7 @@ func TestFile_AnotherCompressorStays(t *testing.T) {
 				return &ringtest.PackedCache{Cache: ringtest.MustOpen(t, g, path), Size: 300}
 			}
 			fill := func(p *ringtest.PackedCache) {
-				for range 900 { // too few for a dictionary
-					p.Fill(t)
-					ringtest.CompressAll(p.Cache)
-				}
+				p.FillPacked(t, 900) // too few for a dictionary
 				require.NotZero(t, ringtest.CountPacked(p.Cache))
 			}
 			p := open("one")
@@ -413,15 +405,4 @@ func TestFile_ManyChunksOfOneRing(t *testing.T) {
 	require.Equal(t, n, c.Len())
 	require.Greater(t, n, chunks*3/4)
 	ringtest.Abandon(c)
-}
-
-// dirInMemory returns a temporary folder, which is on a tmpfs if there is one. A test that opens
-// thousands of files would wait for the disk, as each is synced when it is made.
-func dirInMemory(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "ringcache")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return dir
 }

@@ -32,6 +32,7 @@ func TestFile_TimeNamespaces(t *testing.T) {
 	} {
 		for _, end := range []string{"closed", "killed"} {
 			t.Run(name+", "+end, func(t *testing.T) {
+				t.Parallel() // most of the time it sleeps
 				path := filepath.Join(t.TempDir(), end)
 				require.Empty(t, inTimeNamespace(t, tt.from, path))
 				time.Sleep(shortTTL)

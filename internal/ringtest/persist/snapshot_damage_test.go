@@ -115,7 +115,7 @@ func TestSnapshot_EveryBitFlipped(t *testing.T) {
 	require.Greater(t, len(blocks), 2)
 	for i := range b {
 		for bit := range 8 {
-			if i%3 != bit%3 && testing.Short() {
+			if i%3 != bit%3 && !*ringtest.LongRun {
 				continue
 			}
 			b[i] ^= 1 << bit
@@ -274,7 +274,7 @@ func forge(h snapshot.Header, blocks ...[]byte) []byte {
 		block.Bytes = append(block.Bytes, body...)
 		block.Records = 1
 		of := snapshot.BlockHeader{Kind: 1, Quarter: 1, ID: uint32(i)}
-		b = append(b, block.Finish(of, h.Salt, new(snapshot.Packer))...)
+		b = append(b, block.Finish(of, h.Salt)...)
 	}
 	end := snapshot.End{Blocks: uint64(len(blocks)), Records: uint64(len(blocks))}
 	return end.Append(b, &h)
@@ -450,6 +450,7 @@ func FuzzSnapshot(f *testing.F) {
 	b, all := smallSnapshot(f)
 	f.Add(b, uint16(0), byte(0))
 	f.Add([]byte("rblk"), uint16(100), byte(1))
+	f.Add([]byte{1, 0, 0, 'k'}, uint16(5), byte(255)) // a record, of which there are many
 	f.Add(forgeRecord(1, 1, 0, 'k', 'v'), uint16(5), byte(255))
 	f.Add(forgeRecord(0x61, 1, 0, 9, 0, 0, 0, 'k', 'v'), uint16(5), byte(255))
 	f.Add(forgeRecord(0x42, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 'k'), uint16(5), byte(255))
@@ -473,6 +474,12 @@ func FuzzSnapshot(f *testing.F) {
 		}
 		require.LessOrEqual(t, writesOf(c)-writes, uint64(8+len(data)), "of %d bytes", len(data))
 		require.Less(t, allocated, uint64(4*snapshot.MaxBlock+16*len(forged)), "%d bytes", len(data))
+		dense := forgeDense(snapshot.Header{MaxBytes: 1 << 25}, 1, 1, data[:min(len(data), 1000)])
+		allocated = ringtest.Allocated(func() { _, err = c.ReadSnapshot(bytes.NewReader(dense)) })
+		if err != nil {
+			require.ErrorIs(t, err, ringcache.ErrCorrupt)
+		}
+		require.Less(t, allocated, mostHeap(len(dense)), "copies of %d bytes", len(data))
 		require.NoError(t, ringtest.Validate(c))
 		s, err := snapshot.Scan(bytes.NewReader(data), int64(len(data)), true)
 		if err == nil {

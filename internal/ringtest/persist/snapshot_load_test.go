@@ -138,7 +138,10 @@ func TestSnapshot_FilesThatAreNone(t *testing.T) {
 	_, err = c.WriteSnapshot(io.Discard)
 	require.ErrorIs(t, err, ringcache.ErrClosed)
 	_, err = c.ReadSnapshot(bytes.NewReader(ringtest.ReadFile(t, file)))
-	require.NoError(t, err, "there is nothing to restore")
+	require.ErrorIs(t, err, ringcache.ErrClosed, "though there is nothing to restore")
+	n, err := c.ReadSnapshot(bytes.NewReader([]byte("none")))
+	require.ErrorIs(t, err, ringcache.ErrClosed)
+	require.Zero(t, n, "nothing is taken from the stream")
 	full := ringtest.MixedCache(t, ringtest.Default(ringtest.MinBytes))
 	b, _ := ringtest.SnapshotOf(t, full)
 	_, err = c.ReadSnapshot(bytes.NewReader(b))
@@ -163,7 +166,11 @@ func TestSnapshot_PanicInOnRemoveReachesTheCaller(t *testing.T) {
 // A full cache that is loaded into the same bound loses no entry.
 func TestLoad_FullCacheLosesNothing(t *testing.T) {
 	t.Parallel()
-	for _, mb := range []int{1, 4} {
+	sizes := []int{1, 2}
+	if *ringtest.LongRun {
+		sizes = []int{1, 4}
+	}
+	for _, mb := range sizes {
 		for _, size := range []int{20, 100, 1000} {
 			for _, mixed := range []bool{false, true} {
 				o := ringcache.Options{MaxBytes: mb << 20}
@@ -177,7 +184,7 @@ func TestLoad_FullCacheLosesNothing(t *testing.T) {
 					}
 					require.NoError(t, c.Set(fmt.Append(nil, i), make([]byte, n)))
 				}
-				path := filepath.Join(t.TempDir(), "snapshot")
+				path := filepath.Join(ringtest.DirInMemory(t), "snapshot")
 				require.NoError(t, c.SaveToFile(path))
 				d, _, err := ringcache.Load(path, o)
 				require.NoError(t, err)
@@ -196,17 +203,20 @@ func TestLoad_StaysWithinTheBound(t *testing.T) {
 	t.Parallel()
 	for name, partial := range map[string]bool{"compressed": false, "partial": true} {
 		t.Run(name, func(t *testing.T) {
-			o := ringcache.Options{MaxBytes: 16 << 20}
+			o, entries := ringcache.Options{MaxBytes: 4 << 20}, 50_000
+			if *ringtest.LongRun {
+				o.MaxBytes, entries = 4*o.MaxBytes, 4*entries
+			}
 			g := ringtest.Default(o.MaxBytes)
 			if !partial {
 				g = ringtest.WithCold(g, ringtest.FlateCompressor{})
 				g.ByHand = true
 			}
 			c := ringtest.MustCache(t, g)
-			for i := range 200_000 {
+			for i := range entries {
 				v := bytes.Repeat(binary.BigEndian.AppendUint32(nil, uint32(i)), 75)
 				require.NoError(t, c.Set(fmt.Append(nil, i), v))
-				if i%10_000 == 0 {
+				if i%(entries/20) == 0 {
 					ringtest.SinkAll(c)
 				}
 				c.Has(fmt.Append(nil, i/2))
@@ -217,7 +227,14 @@ func TestLoad_StaysWithinTheBound(t *testing.T) {
 			d, report, err := ringcache.Load(path, o)
 			require.NoError(t, err)
 			require.NoError(t, report.Err)
-			require.Greater(t, report.Entries*300, o.MaxBytes, "all would fit: the test proves nothing")
+			b := ringtest.ReadFile(t, path)
+			contents, err := snapshot.Scan(bytes.NewReader(b), int64(len(b)), false)
+			require.NoError(t, err)
+			size := uint64(0)
+			for _, block := range contents.Blocks {
+				size += block.Size
+			}
+			require.Greater(t, size, uint64(o.MaxBytes), "all would fit: the test proves nothing")
 			// Workers may each take a chunk at the same time.
 			most := o.MaxBytes + runtime.GOMAXPROCS(0)*ringtest.Shared(d).Pool.ChunkSize()
 			require.LessOrEqual(t, ringtest.Shared(d).Pool.Used(), most)
@@ -265,6 +282,33 @@ func TestLoad_ClaimedSizes(t *testing.T) {
 	}
 }
 
+// The sizes in a snapshot count packed records at their unpacked length. Otherwise a cache without
+// room for all entries would not notice, and would not keep the hottest.
+func TestSnapshot_SizesCountPackedRecordsUnpacked(t *testing.T) {
+	g := ringtest.WithCold(ringtest.Tiny(4, 1024, 256), ringtest.FlateCompressor{})
+	g.ByHand = true
+	p := &ringtest.PackedCache{Cache: ringtest.MustCache(t, g), Size: 500}
+	p.FillPacked(t, 6000)
+	require.Greater(t, ringtest.CountPacked(p.Cache), uint64(p.Len()/2), "the test proves nothing")
+	b, _ := ringtest.SnapshotOf(t, p.Cache)
+	s, err := snapshot.Scan(bytes.NewReader(b), int64(len(b)), false)
+	require.NoError(t, err)
+	claimed, there := uint64(0), uint64(0)
+	for i := range s.Blocks {
+		body, err := s.Body(&s.Blocks[i], new(snapshot.Buffers))
+		require.NoError(t, err)
+		if !s.Blocks[i].IsSizes() {
+			there += s.Blocks[i].Size
+			continue
+		}
+		for at := 8; at < len(body); at += 16 {
+			claimed += binary.LittleEndian.Uint64(body[at:])
+		}
+	}
+	t.Logf("%d bytes claimed, %d there, of %d entries", claimed, there, p.Len())
+	require.Greater(t, claimed, there*9/10)
+}
+
 // failingWriter fails once.
 type failingWriter struct{ left, after int }
 
@@ -291,5 +335,30 @@ func TestSnapshot_StopsAtTheFirstError(t *testing.T) {
 			require.ErrorIs(t, err, io.ErrClosedPipe)
 		}
 		require.Zero(t, w.after, "after write %d", n)
+	}
+}
+
+// An entry that a snapshot has twice counts once, whether its record is stored as it is or not: in
+// a cache with ExpireAfterAccess no record is.
+func TestLoad_CountsAnEntryOnce(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Hour} {
+		o := ringcache.Options{MaxBytes: 8 << 20, ExpireAfterAccess: idle}
+		c, err := ringcache.NewWithOptions(o)
+		require.NoError(t, err)
+		defer ringtest.CloseCache(t, c)
+		for id := range uint32(100) {
+			k := ringtest.TrafficKey(nil, id)
+			require.NoError(t, c.Set(k, make([]byte, 10+id%2*20_000))) // small and large
+			require.True(t, c.Has(k))
+			require.NotEmpty(t, c.Get(nil, k))
+		}
+		path := filepath.Join(t.TempDir(), "snapshot") // has what was read, then all
+		require.NoError(t, c.Save(t.Context(), path, ringcache.SaveOptions{Partial: true}))
+		loaded, report, err := ringcache.Load(path, o)
+		require.NoError(t, err)
+		defer ringtest.CloseCache(t, loaded)
+		require.NoError(t, report.Err)
+		require.Equal(t, 100, loaded.Len(), "idle time %v", idle)
+		require.Equal(t, 100, report.Entries, "idle time %v", idle)
 	}
 }

@@ -14,45 +14,64 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// A step copies no more than 64 KB under the lock.
+// A step copies no more than 64 KB under the lock, and so much of a long record at a time.
 func TestSnapshot_StepsAreSmall(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Default(1<<30))
+	sizes := []int{20, 1000, 30_000, 65_000, 65_600, 300_000}
+	pauses := 0
 	for id := range uint32(3000) {
-		size := []int{20, 1000, 30_000, 65_000, 65_600, 300_000}[id%6]
+		size := sizes[id%6]
 		require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), make([]byte, size)))
-	}
-	most, later := walkInSteps(t, c)
-	require.LessOrEqual(t, most, store.StepBytes)
-	require.Greater(t, most, store.StepBytes/2)
-	require.Equal(t, 1000, later, "long ones")
-}
-
-// walkInSteps goes over a cache, and returns how many bytes a step copies at most, and how many
-// records are left for later.
-func walkInSteps(t *testing.T, c *ringcache.Cache) (most, later int) {
-	t.Helper()
-	out := &snapshot.Worker{}
-	w := testhook.WalkerOf(c, out, nil)
-	defer w.End()
-	for i := range ringtest.Shared(c).Buckets + store.LargeBuckets {
-		for done := false; !done; {
-			out.Reset()
-			out.Saved = 0
-			n, err := 0, error(nil)
-			done, n, err = w.Copy(i, snapshot.Quarters)
-			require.NoError(t, err)
-			most, later = max(most, out.Saved), later+n
+		if size > store.LongRecord {
+			pauses += size / store.StepBytes
 		}
 	}
-	return most, later
+	most, paused := walkInSteps(t, c)
+	require.LessOrEqual(t, most, store.StepBytes)
+	require.Greater(t, most, store.StepBytes/2)
+	require.Equal(t, pauses, paused)
 }
 
-// Each write that comes between two parts is noticed.
+// walkInSteps saves a cache, and returns how many bytes a step without long records copies at most,
+// and the number of pauses between the parts of long ones.
+func walkInSteps(t *testing.T, c *ringcache.Cache) (most, paused int) {
+	t.Helper()
+	pause := func() { paused++ }
+	saveObserved(t, c, pause, func(step snapshot.Step, w *snapshot.Worker) snapshot.Step {
+		return func(part, quarter int) (bool, error) {
+			before := paused
+			done, err := step(part, quarter)
+			if paused == before { // else there were long ones, which are copied after it
+				most = max(most, w.Saved)
+			}
+			return done, err
+		}
+	})
+	return most, paused
+}
+
+// saveObserved saves a cache with the steps that observe returns, calls between between two parts
+// of a long record, and returns the snapshot.
+func saveObserved(
+	t testing.TB, c *ringcache.Cache, between func(),
+	observe func(step snapshot.Step, w *snapshot.Worker) snapshot.Step,
+) []byte {
+	t.Helper()
+	s, end := testhook.Saver(t.Context(), c, between)
+	defer end()
+	var b bytes.Buffer
+	s.To = &b
+	walker := s.Walker
+	s.Walker = func(w *snapshot.Worker) snapshot.Step { return observe(walker(w), w) }
+	require.NoError(t, s.Run(1))
+	return b.Bytes()
+}
+
+// Each write that comes between two parts is noticed: the record is copied anew, or left out.
 func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Default(64<<20))
 	k := []byte("a long one")
 	value := func(n int) []byte { return bytes.Repeat([]byte{byte(n)}, 300_000) }
-	lb := int(ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(k)).Number)
 	for name, change := range map[string]func(){
 		"overwritten":    func() { require.NoError(t, c.Set(k, value(2))) },
 		"another length": func() { require.NoError(t, c.Set(k, value(2)[1:])) },
@@ -61,13 +80,18 @@ func TestSnapshot_LongRecordIsRewrittenInBetween(t *testing.T) {
 	} {
 		require.NoError(t, c.Set(k, value(1)))
 		parts := 0
-		w := testhook.WalkerOf(c, &snapshot.Worker{}, func() {
+		between := func() {
 			if parts++; parts == 3 {
 				change()
 			}
-		})
-		require.False(t, w.CopyLong(lb, k), name)
-		require.Equal(t, 3, parts, name)
+		}
+		same := func(step snapshot.Step, _ *snapshot.Worker) snapshot.Step { return step }
+		saved := entriesOf(t, saveObserved(t, c, between, same))
+		want, there := c.Peek(nil, k)
+		got := saved[string(k)]
+		require.Equal(t, there, got.times > 0, name)
+		require.True(t, got.value == string(want), name)
+		require.GreaterOrEqual(t, parts, 3, name)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestSnapshot_BringsEverythingBack(t *testing.T) {
 				g.Policy, g.TTL, g.RefreshAhead = kind, time.Hour, time.Second
 				c := ringtest.MixedCache(t, g)
 				require.NotZero(t, ringtest.Shared(c).Arrivals.Held.Load(), "no large entries")
-				path := filepath.Join(t.TempDir(), "new", "folder", "snapshot")
+				path := filepath.Join(ringtest.DirInMemory(t), "new", "folder", "snapshot")
 				o := ringcache.SaveOptions{Concurrency: workers}
 				require.NoError(t, c.Save(t.Context(), path, o))
 				d := ringtest.MustLoad(t, path)
@@ -100,10 +100,10 @@ func TestSnapshot_OrderComesBack(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
 	for _, kind := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
-		g := ringtest.Default(ringtest.MinBytes)
+		g := ringtest.Default(ringtest.MinBytes / 2)
 		g.Policy = kind
 		c := ringtest.MustCache(t, g)
-		ringtest.FillCache(t, c, 0, 40_000, 1000)
+		ringtest.FillCache(t, c, 0, 40_000, 500)
 		before := ringtest.Contents(t, c)
 		_, path := ringtest.SnapshotOf(t, c)
 		check := func(name string, after map[string]ringtest.Kept, most float64) {
@@ -234,25 +234,30 @@ func TestSnapshot_FillsASmallerCache(t *testing.T) {
 // A deadline that goes from one cache to another, and back, stays where it is.
 func TestSnapshot_DeadlineStays(t *testing.T) {
 	const ways, ttl = 40, time.Hour
+	m := ringtest.NewFakeMachine()
 	var caches [2]*ringcache.Cache
 	for i := range caches {
-		caches[i] = ringtest.MustCache(t, ringtest.Default(ringtest.MinBytes))
-		time.Sleep(clock.Tick / 3) // else the clocks begin at the same moment
+		g := ringtest.Default(ringtest.MinBytes)
+		born := clock.Born(m.Wall)
+		g.Machine, g.Elapsed = m.Machine(), func() time.Duration { return m.Wall.Sub(born) }
+		caches[i] = ringtest.MustCache(t, g)
+		m.Pass(clock.Tick / 3) // else the clocks begin at the same moment
 	}
-	k, start := []byte("k"), time.Now()
+	k, start := []byte("k"), m.RealTime
 	require.NoError(t, caches[0].SetWithTTL(k, nil, ttl))
 	for i := range ways {
 		from, to := caches[i%2], caches[1-i%2]
 		b, _ := ringtest.SnapshotOf(t, from)
 		require.True(t, from.Del(k))
+		m.Pass(clock.Tick / 7)
 		_, err := to.ReadSnapshot(bytes.NewReader(b))
 		require.NoError(t, err)
 	}
 	left, ok := caches[ways%2].TTL(k)
 	require.True(t, ok)
-	require.LessOrEqual(t, left, ttl)
-	// It can lose some if the machine has no time for the test.
-	require.Greater(t, left+time.Since(start), ttl-ways/4*clock.Tick)
+	passed := m.RealTime - start
+	require.LessOrEqual(t, left+passed, ttl)
+	require.Greater(t, left+passed, ttl-2*clock.Tick)
 }
 
 // The rest of the time to live comes back, by the wall clock.
@@ -310,7 +315,7 @@ func TestSnapshot_ClockSetBack(t *testing.T) {
 	require.NoError(t, c.SetWithTTL([]byte("k"), nil, time.Hour))
 	s, end := testhook.Saver(t.Context(), c, nil)
 	defer end()
-	s.Header.Saved = time.Now().Add(100 * time.Hour) // the wall clock when it was saved
+	s.Header.Mark.At.Wall = time.Now().Add(100 * time.Hour) // the wall clock when it was saved
 	var b bytes.Buffer
 	s.To = &b
 	require.NoError(t, s.Run(1))
@@ -448,10 +453,7 @@ func TestSnapshot_LongRecordIsPackedInBetween(t *testing.T) {
 	g := ringtest.WithCold(ringtest.Tiny(1, 16<<10, 128), ringtest.FlateCompressor{})
 	g.ByHand = true
 	p := &ringtest.PackedCache{Cache: ringtest.MustCache(t, g), Size: 1000}
-	for range 3000 {
-		p.Fill(t)
-		ringtest.CompressAll(p.Cache)
-	}
+	p.FillPacked(t, 3000)
 	v := ringtest.Text(1, chunk.MaxSize+1) // as long as one that is copied in parts
 	require.NoError(t, p.Set(ringtest.PackedKey, v))
 	p.Queue(t, ringtest.PackedKey)

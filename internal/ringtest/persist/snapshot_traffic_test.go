@@ -37,9 +37,10 @@ func entriesOf(t testing.TB, b []byte) map[string]saved {
 	err = s.Load(1, 1<<40, 1<<40, func() func(*snapshot.Ref, []byte) error {
 		return func(ref *snapshot.Ref, body []byte) error {
 			require.True(t, ref.Size <= snapshot.MaxBlock || ref.Records == 1, "a long block")
-			return ref.Each(body, func(r *snapshot.Record) {
+			return ref.Each(body, func(r *snapshot.Record) error {
 				k, v := body[r.At+r.Size:][:r.KeyLen], body[r.At+r.Size+r.KeyLen:][:r.ValueLen]
 				all[string(k)] = saved{string(v), all[string(k)].times + 1}
+				return nil
 			})
 		}
 	})
@@ -179,7 +180,7 @@ func TestSnapshot_UnderTraffic(t *testing.T) {
 		close(stop)
 		wg.Wait()
 	}()
-	for round := range 6 {
+	for round := range 4 {
 		path := filepath.Join(t.TempDir(), "snapshot")
 		o := ringcache.SaveOptions{Concurrency: 2, Partial: round%2 == 1}
 		require.NoError(t, c.Save(t.Context(), path, o))
@@ -268,10 +269,7 @@ func TestSnapshot_ProgressOfPackedRecords(t *testing.T) {
 	g := ringtest.WithCold(ringtest.Tiny(1, 1024, 2048), ringtest.FlateCompressor{})
 	g.ByHand = true
 	p := &ringtest.PackedCache{Cache: ringtest.MustCache(t, g), Size: 1000}
-	for range 10_000 {
-		p.Fill(t)
-		ringtest.CompressAll(p.Cache)
-	}
+	p.FillPacked(t, 10_000)
 	require.Greater(t, ringtest.CountPacked(p.Cache), uint64(p.Len()/2))
 	last, before := 0.0, 0.0
 	o := ringcache.SaveOptions{Progress: func(done, total int64) {
@@ -307,18 +305,26 @@ func TestSnapshot_Cancel(t *testing.T) {
 	require.Empty(t, ringtest.Litter(t, filepath.Dir(path)))
 	require.NoError(t, c.SaveToFile(path), "it goes on")
 
-	// A partial save of nothing would throw a good file away.
+	// A partial save of nothing but names would throw a good file away.
+	require.NoError(t, c.Namespace("n").Set([]byte("k"), nil))
 	old = ringtest.ReadFile(t, path)
-	err = c.Save(ctx, path, ringcache.SaveOptions{Partial: true})
-	require.ErrorIs(t, err, context.Canceled)
-	require.True(t, bytes.Equal(old, ringtest.ReadFile(t, path)))
+	for _, end := range []func() error{func() error { return nil }, c.Close} {
+		require.NoError(t, end())
+		err = c.Save(ctx, path, ringcache.SaveOptions{Partial: true})
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, bytes.Equal(old, ringtest.ReadFile(t, path)))
+	}
 }
 
 // A partial save has the hottest entries first.
 func TestSnapshot_PartialHasTheHottest(t *testing.T) {
 	t.Parallel()
+	g := ringtest.Default(64 << 20)
+	// With one seed of 85, the slots of two keys have equal bits of the hash, and a lookup of one may
+	// raise the frequency of the other.
+	g.Seed = [2]uint64{1, 2}
 	for _, workers := range []int{1, 2} {
-		c := ringtest.MustCache(t, ringtest.Default(64<<20))
+		c := ringtest.MustCache(t, g)
 		const n, hot = 200_000, 20_000
 		ringtest.FillCache(t, c, 0, n, 100)
 		key := make([]byte, 8)
@@ -360,6 +366,32 @@ func TestSnapshot_CloseMeanwhile(t *testing.T) {
 	require.ErrorIs(t, err, ringcache.ErrClosed)
 	_, err = os.Stat(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// So is Close between two parts of the last long record, which would be missing.
+func TestSnapshot_CloseWhileTheLastLongRecordIsCopied(t *testing.T) {
+	save := func(closeAt int) (parts int, err error) {
+		c := ringtest.NewCache(ringtest.Default(64 << 20))
+		for i := range 40 {
+			require.NoError(t, c.Set(ringtest.IDKey(i), make([]byte, 200_000)))
+		}
+		s, end := testhook.Saver(t.Context(), c, func() {
+			if parts++; parts == closeAt {
+				ringtest.CloseCache(t, c)
+			}
+		})
+		defer end()
+		s.To = new(bytes.Buffer)
+		err = s.Run(1)
+		return parts, err
+	}
+	parts, err := save(-1)
+	require.NoError(t, err)
+	require.Positive(t, parts)
+	for at := parts; at > parts-8; at-- {
+		_, err = save(at)
+		require.ErrorIs(t, err, ringcache.ErrClosed, "part %d of %d", at, parts)
+	}
 }
 
 // A pipe joins two caches.

@@ -11,9 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringcache/ringcache/internal/clock"
+	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ringtest"
 	"github.com/ringcache/ringcache/internal/snapshot"
+	"github.com/ringcache/ringcache/internal/store"
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
@@ -99,6 +101,51 @@ func TestSnapshot_WalkEndsUnderSets(t *testing.T) {
 		}
 	}
 	require.Greater(t, there, 100, "the test proves nothing")
+}
+
+// Nor does a step copy more than others once it is clear that the walk would not end otherwise.
+func TestSnapshot_StepsOfALateWalkAreSmall(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Tiny(1, 4096, 256))
+	ringtest.FillCache(t, c, 0, 20_000, 100)
+	id, steps := uint32(20_000), 0
+	saveObserved(t, c, nil, func(step snapshot.Step, w *snapshot.Worker) snapshot.Step {
+		return func(part, quarter int) (bool, error) {
+			done, err := step(part, quarter)
+			require.LessOrEqual(t, w.Saved, store.StepBytes)
+			steps++
+			for range 1500 { // more than it copies
+				id++
+				require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), make([]byte, 100)))
+			}
+			return done, err
+		}
+	})
+	require.Greater(t, steps, 8, "the test proves nothing")
+}
+
+// A late step notes the keys of a few records only if the keys are long.
+func TestSnapshot_LongKeysOfALateWalk(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Tiny(1, 64<<10, 256))
+	const keyLen = 60_000
+	key := make([]byte, keyLen)
+	set := func(n int) {
+		for range n {
+			binary.LittleEndian.PutUint64(key, binary.LittleEndian.Uint64(key)+1)
+			require.NoError(t, c.Set(key, nil))
+		}
+	}
+	set(300)
+	all := 0
+	saveObserved(t, c, nil, func(step snapshot.Step, w *snapshot.Worker) snapshot.Step {
+		return func(part, quarter int) (bool, error) {
+			done, err := step(part, quarter)
+			require.LessOrEqual(t, w.Saved, store.StepBytes+2*keyLen)
+			all += w.Saved
+			set(4) // more than a step copies
+			return done, err
+		}
+	})
+	require.Greater(t, all, 100*keyLen, "the test proves nothing")
 }
 
 // Of two values in a snapshot, the later one is loaded, of small records and large ones. A cache
@@ -239,12 +286,12 @@ func TestSnapshot_HostileBlockCostsItsLength(t *testing.T) {
 	block.Reset()
 	const records = 200_000
 	for range records { // all of the same key
-		block.Begin(snapshot.Main)
+		block.Begin(policy.Main)
 		block.Bytes = append(block.Bytes, 1, 0, 0, 'k')
 		block.End(0)
 	}
 	h := snapshot.Header{MaxBytes: 1 << 25}
-	body := block.Finish(snapshot.BlockHeader{Kind: 1, Quarter: 1}, h.Salt, new(snapshot.Packer))
+	body := block.Finish(snapshot.BlockHeader{Kind: 1, Quarter: 1}, h.Salt)
 	require.Less(t, len(body), 60_000)
 	b := append(h.Append(nil), body...)
 	b = (&snapshot.End{Blocks: 1, Records: records}).Append(b, &h)

@@ -43,7 +43,7 @@ func TestStats_EvictedMisses_OfLoads(t *testing.T) {
 	near := uint64(0)
 	for id := range uint64(3000) {
 		var f store.Found
-		h := ringtest.Shared(c).Hash(key(id))
+		h := ringtest.HashOf(c, key(id))
 		if !ringtest.BucketOf(c, h).Find(&f, key(id), h) && f.Presence == store.Ghost {
 			near++
 		}
@@ -71,7 +71,7 @@ func TestStats_EvictedMisses_NotOfHits(t *testing.T) {
 	ghosts := 0
 	for id := range uint64(20_000) {
 		var f store.Found
-		h := ringtest.Shared(c).Hash(key(id))
+		h := ringtest.HashOf(c, key(id))
 		if b := ringtest.BucketOf(c, h); b.Find(&f, key(id), h) || f.Presence != store.Ghost {
 			continue
 		}

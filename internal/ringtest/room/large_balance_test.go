@@ -3,6 +3,7 @@ package room
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +19,25 @@ func TestRoom_OneLargeEntryStays(t *testing.T) {
 	require.NoError(t, c.Set([]byte("large"), make([]byte, 20_000)))
 	ringtest.FillCache(t, c, 300_000, 304_000, 260)
 	require.True(t, c.Has([]byte("large")))
+}
+
+// A few entries of megabytes that are written again and again push out no short ones, even if those
+// are in large buckets too, because of what was stored lately.
+func TestRoom_ShortEntriesBesideHugeOnes(t *testing.T) {
+	const bound, keys, huge = 16 << 20, 27_400, 6 // their bytes are 0.7 of the bound
+	g := ringtest.Default(bound)
+	g.Seed = ringtest.TestSeed
+	c := ringtest.MustCache(t, g)
+	r, v := ringtest.NewRand(1), make([]byte, bound/16)
+	for n := range 120_000 {
+		k, size := r.IntN(keys), 100+r.IntN(300)
+		if n%50 == 0 {
+			k, size = 1<<28+r.IntN(huge), len(v)/4+r.IntN(len(v)/2)
+		}
+		require.NoError(t, c.Set(ringtest.IDKey(k), v[:size]))
+	}
+	// A few may leave if the longest ones come one after the other.
+	require.LessOrEqual(t, ringtest.StatsOf(c).EvictedEntries, uint64(20))
 }
 
 // Resize leaves short entries in small buckets, however many of the Sets of late were large.
@@ -37,4 +57,31 @@ func TestRoom_ShortEntriesStayInSmallBuckets(t *testing.T) {
 	require.Equal(t, entries, inSmall())
 	require.NoError(t, c.Resize(60<<20))
 	require.Equal(t, entries, inSmall())
+}
+
+// Small entries that have expired need no memory: large entries get it, though they are rare.
+func TestRoom_LargeEntriesGetTheMemoryOfExpiredOnes(t *testing.T) {
+	now := time.Minute
+	g := ringtest.Default(64 << 20)
+	g.Elapsed = func() time.Duration { return now }
+	c := ringtest.MustCache(t, g)
+	for i := range 180_000 { // 54 MB
+		require.NoError(t, c.SetWithTTL(ringtest.IDKey(i), make([]byte, 280), time.Hour))
+	}
+	now += 2 * time.Hour
+	require.Positive(t, c.DeleteExpired())
+	for i := range 1_000_000 { // most of what is stored is small
+		require.NoError(t, c.Set(ringtest.IDKey(i%100), make([]byte, 280)))
+	}
+	const large = 40
+	for i := range large { // 20 MB
+		require.NoError(t, c.Set(fmt.Append(nil, "large", i), make([]byte, 500_000)))
+	}
+	found := 0
+	for i := range large {
+		if c.Has(fmt.Append(nil, "large", i)) {
+			found++
+		}
+	}
+	require.Equal(t, large, found)
 }

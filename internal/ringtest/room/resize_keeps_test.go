@@ -14,6 +14,7 @@ import (
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/chunk"
 	"github.com/ringcache/ringcache/internal/ringtest"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // A smaller bound drops no entry that has room below it, and those that were read lately go last:
@@ -35,9 +36,9 @@ const (
 
 // keepsBounds are bounds in KB from which and to which a cache is resized.
 func keepsBounds() [][2]int {
-	bounds := [][2]int{{2 << 10, 256}, {4 << 10, 512}, {64 << 10, 8 << 10}}
+	bounds := [][2]int{{2 << 10, 256}, {4 << 10, 512}, {16 << 10, 2 << 10}, {64 << 10, 8 << 10}}
 	if *ringtest.LongRun {
-		bounds = append(bounds, [][2]int{{1 << 10, 256}, {16 << 10, 2 << 10}, {64 << 10, 16 << 10},
+		bounds = append(bounds, [][2]int{{1 << 10, 256}, {64 << 10, 16 << 10},
 			{64 << 10, 32 << 10}, {256 << 10, 32 << 10}, {1 << 20, 128 << 10}}...)
 	}
 	return bounds
@@ -55,6 +56,9 @@ func TestRoom_SmallerBoundKeeps(t *testing.T) {
 				if sizes[0] < 1<<10 && sizes[1] > 1<<10 && kb[1] > kb[0]/4 {
 					continue // Sets evict some before the cache is resized
 				}
+				if !*ringtest.LongRun && sizes[1] < 100<<10 && kb[0] > 16<<10 {
+					continue // it takes many entries
+				}
 				for _, way := range keepsWays(kb[0]) {
 					name := fmt.Sprintf("%s/%v/%d to %d/%d to %d KB",
 						way, policy, sizes[0], sizes[1], kb[0], kb[1])
@@ -68,9 +72,9 @@ func TestRoom_SmallerBoundKeeps(t *testing.T) {
 // keepsWays returns the ways for a cache that was made with so many KB.
 func keepsWays(kb int) []string {
 	switch {
-	case kb < 64<<10 && !*ringtest.LongRun:
+	case kb < 16<<10 && !*ringtest.LongRun:
 		return []string{byResize}
-	case !chunk.OffHeap:
+	case !chunk.OffHeap || kb > 16<<10 && !*ringtest.LongRun: // the disk is slow
 		return []string{byResize, byLoad}
 	}
 	return []string{byResize, byOpening, byLoad}
@@ -118,6 +122,9 @@ func newKeeper(
 	g.Policy, g.Seed = policy, ringtest.TestSeed
 	k := &keeper{t: t, way: way, dir: t.TempDir(), rnd: ringtest.NewRand(uint64(live)), shape: g,
 		sizes: sizes, value: make([]byte, sizes[1])}
+	if bound <= 16<<20 {
+		k.dir = ringtest.DirInMemory(t)
+	}
 	if way == byOpening {
 		k.c = ringtest.MustOpen(t, g, filepath.Join(k.dir, "cache"))
 	} else {
@@ -212,4 +219,36 @@ func TestRoom_DeadLargeBytesGiveWay(t *testing.T) {
 	evicted := int(k.c.Stats().EvictedEntries)
 	t.Logf("evicted %d of %d", evicted, k.n)
 	require.LessOrEqual(t, evicted, k.n/25)
+}
+
+// A bucket whose live entries take more than its share keeps them as long as a quarter of the
+// memory is free of live entries, though dead ones fill it.
+func TestRoom_UnevenBucketKeeps(t *testing.T) {
+	t.Parallel()
+	ringtest.SkipUnderRace(t)
+	c := resizable(t, 64<<20)
+	var keys [][]byte
+	var in [store.BucketCount]int
+	for id := uint32(0); in[0] < 130; id++ {
+		k := ringtest.TrafficKey(nil, id)
+		i := ringtest.BucketOf(c, ringtest.HashOf(c, k)).Number
+		if in[i] < 72 || i == 0 {
+			in[i]++
+			keys = append(keys, k)
+		}
+	}
+	rnd, value := ringtest.NewRand(1), make([]byte, 80_000)
+	for round := range 8 {
+		for i, k := range keys {
+			require.NoError(t, c.Set(k, value[:50+rnd.IntN(1950)]))
+			if i%400 == 0 {
+				require.NoError(t, c.Set(keptKey(i), value[:20_000+rnd.IntN(60_000)]))
+			}
+		}
+		s := c.Stats()
+		require.Zero(t, s.EvictedEntries, "in round %d, %d of %d bytes live", round, s.BytesSize,
+			s.MaxBytesSize)
+	}
+	held, share := ringtest.Nth(c, 0).Sizes().Held, 64<<20/store.BucketCount
+	require.Greater(t, held, share, "the bucket is not above its share: the test proves nothing")
 }

@@ -85,7 +85,7 @@ func newRoom(t *testing.T, rc roomCase, seed uint64) *room {
 	r.g = rc.g
 	r.g.Elapsed = func() time.Duration { return *r.now }
 	if rc.file {
-		r.path = filepath.Join(t.TempDir(), "cache")
+		r.path = filepath.Join(ringtest.DirInMemory(t), "cache")
 	}
 	r.open()
 	return r
@@ -182,9 +182,12 @@ func (r *room) set(id, version uint64, size int, ttl time.Duration) {
 
 func roomValue(id, version uint64, size int) []byte {
 	v := make([]byte, size)
-	rnd := rand.New(rand.NewPCG(id, version))
+	rnd, bits := rand.New(rand.NewPCG(id, version)), uint64(0)
 	for i := range v {
-		v[i] = byte(rnd.Uint32() % 5) // it can be compressed
+		if i%8 == 0 {
+			bits = rnd.Uint64()
+		}
+		v[i] = byte(bits>>(i%8*8)) % 5 // it can be compressed
 	}
 	return v
 }
@@ -293,7 +296,7 @@ func TestRoom_LiveEntriesStay(t *testing.T) {
 func TestRoom_DeadLargeRecordsMakeRoomFirst(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Default(64<<20))
 	k := []byte("large")
-	lb := ringtest.LargeBucketOf(c, ringtest.Shared(c).Hash(k))
+	lb := ringtest.LargeBucketOf(c, ringtest.HashOf(c, k))
 	const n = 100_000
 	for i := 0; lb.Sizes().DeadBytes < 4*n; i++ {
 		require.NoError(t, c.Set(k, make([]byte, n+i%3)), "too like the old one to be put in its place")
@@ -323,11 +326,11 @@ func TestRoom_BalanceKeepsLiveEntries(t *testing.T) {
 			g.Seed = ringtest.TestSeed
 			c := ringtest.MustCache(t, g)
 			rnd := ringtest.NewRand(1)
-			hash, first := ringtest.Shared(c).Hash, ringtest.Nth(c, ringtest.Shared(c).Buckets)
+			first := ringtest.Nth(c, ringtest.Shared(c).Buckets)
 			keyOf := func(kind string, i int) []byte { return fmt.Appendf(nil, "%s %d", kind, i) }
 			if tc.large == nil {
 				for i := 0; len(tc.large) < 60; i++ {
-					if ringtest.LargeBucketOf(c, hash(keyOf("large", i))) == first {
+					if ringtest.LargeBucketOf(c, ringtest.HashOf(c, keyOf("large", i))) == first {
 						tc.large = append(tc.large, i)
 					}
 				}
@@ -392,4 +395,37 @@ func TestRoom_DeadLargeRecordsTakeLittleFromSmall(t *testing.T) {
 	require.Less(t, float64(s.BytesSize), roomShare*bound)
 	// Buckets fill unequally, so now and then one evicts.
 	require.Less(t, s.EvictedEntries, uint64(100), "%+v", s)
+}
+
+// Buckets that were rewritten first keep no memory for dead bytes that later ones need for live
+// entries, even where a bucket has a few chunks only.
+func TestRoom_EarlyBucketsLeaveMemoryToLaterOnes(t *testing.T) {
+	const mean, entries = 100, 65 // of each bucket: half of its memory
+	c := ringtest.MustCache(t, ringtest.Default(16<<20))
+	ringtest.MustResize(t, c, 2<<20)
+	keys := make([][][]byte, ringtest.Shared(c).Buckets)
+	for id, full := 0, 0; full < len(keys); id++ {
+		k := ringtest.IDKey(id)
+		b := ringtest.BucketOf(c, ringtest.HashOf(c, k)).Number
+		if n := len(keys[b]); n < entries {
+			if keys[b] = append(keys[b], k); n+1 == entries {
+				full++
+			}
+		}
+	}
+	rnd := ringtest.NewRand(1)
+	rewrite := func(buckets [][][]byte) {
+		for _, of := range buckets {
+			for _, k := range of {
+				require.NoError(t, c.Set(k, make([]byte, mean)))
+			}
+		}
+		for range 6 * entries * len(buckets) {
+			k := buckets[rnd.IntN(len(buckets))][rnd.IntN(entries)]
+			require.NoError(t, c.Set(k, make([]byte, mean/3+rnd.IntN(2*mean-mean*2/3))))
+		}
+	}
+	rewrite(keys[:len(keys)/2])
+	rewrite(keys)
+	require.Zero(t, ringtest.StatsOf(c).EvictedEntries)
 }

@@ -18,15 +18,8 @@ func TestClose_HeapMemoryIsFree(t *testing.T) {
 	}
 	c := ringcache.New(ringtest.MinBytes)
 	ringtest.FillCache(t, c, 0, 200_000, 50)
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
+	before := ringtest.HeapBytes()
 	require.NoError(t, c.Close())
-	require.Less(t, heap(), before-16<<20)
+	require.Less(t, ringtest.HeapBytes(), before-16<<20)
 	runtime.KeepAlive(c)
 }

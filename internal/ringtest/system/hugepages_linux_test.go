@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
@@ -17,13 +18,25 @@ import (
 
 // What Linux says of large pages, in /proc/self/smaps.
 
-// needHugePages skips a test where the kernel gives no large pages. It comes before
-// InChild.
+// needHugePages skips a test where the kernel gives no large pages, or few because its memory is
+// fragmented. It comes before InChild.
 func needHugePages(t *testing.T) {
 	t.Helper()
 	b, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || strings.Contains(string(b), "[never]") {
 		t.Skipf("no transparent huge pages here: %s, %v", b, err)
+	}
+	const flags = unix.MAP_ANON | unix.MAP_PRIVATE
+	b, err = unix.Mmap(-1, 0, fullBytes, unix.PROT_READ|unix.PROT_WRITE, flags)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Munmap(b)) }()
+	before := smaps(t)
+	require.NoError(t, unix.Madvise(b, unix.MADV_HUGEPAGE))
+	for i := 0; i < len(b); i += os.Getpagesize() {
+		b[i] = 1
+	}
+	if n := smaps(t).since(before).large; n < fullBytes*3/4 {
+		t.Skipf("few transparent huge pages here: for %d bytes of %d", n, fullBytes)
 	}
 }
 

@@ -28,7 +28,6 @@ func TestMemory_RefusedByTheSystem(t *testing.T) {
 	// was once given stays in its address space, and is free once it is collected.
 	runtime.KeepAlive(make([]byte, 32<<20))
 	runtime.GC()
-	startThreads(t)
 	// Room for the cache, and for the 64 MB (4 where addresses have 32 bits) that it leaves to the Go
 	// runtime.
 	virtual, _ := ringtest.Statm(t)
@@ -45,23 +44,6 @@ func TestMemory_RefusedByTheSystem(t *testing.T) {
 	require.NoError(t, ringtest.Validate(c), "validate after refusals")
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_AS, &old))
 	requireGrowsBack(t, c)
-}
-
-// startThreads makes the Go runtime start threads, which it keeps: with cgo, each takes 8 MB of
-// addresses for its stack.
-func startThreads(t *testing.T) {
-	const threads = 16
-	var pipe [2]int
-	require.NoError(t, unix.Pipe(pipe[:]))
-	for range threads {
-		go func() { _, _ = unix.Read(pipe[0], make([]byte, 1)) }() // keeps its thread meanwhile
-	}
-	for n := 0; n < threads; runtime.Gosched() {
-		tasks, err := os.ReadDir("/proc/self/task")
-		require.NoError(t, err)
-		n = len(tasks)
-	}
-	require.NoError(t, unix.Close(pipe[1]))
 }
 
 // Whatever the limit, the Go runtime gets the memory that it needs: refused that, it ends the
@@ -84,7 +66,7 @@ func TestMemory_LeavesTheRuntimeItsPart(t *testing.T) {
 			require.NoError(t, unix.Setrlimit(unix.RLIMIT_DATA, &limit))
 			c := ringcache.New(300 << 20)
 			value, kept := make([]byte, 4000), [][]byte(nil)
-			for i := range uint32(100_000) {
+			for i := range uint32(60_000) {
 				if i%20 == 0 {
 					kept = append(kept, make([]byte, 4000))
 				}

@@ -136,7 +136,7 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	early, late := 0, 0
 	set := func(id uint32, mine func(bucket uint64) bool) int {
 		k := ringtest.TrafficKey(nil, id)
-		if !mine(ringtest.Shared(c).Hash(k) % uint64(ringtest.Shared(c).Buckets)) {
+		if !mine(ringtest.HashOf(c, k) % uint64(ringtest.Shared(c).Buckets)) {
 			return 0
 		}
 		require.NoError(t, c.Set(k, make([]byte, size)))
@@ -157,9 +157,9 @@ func TestMemory_RefusedToBucketsThatComeLate(t *testing.T) {
 	for i := range ringtest.Shared(c).Buckets {
 		b := ringtest.Nth(c, i)
 		require.NotZero(t, b.Sizes().Entries, "bucket %d", i)
-		held += b.Memory().Held
+		held += b.Sizes().Held
 		if isEarly(uint64(i)) {
-			most = max(most, b.Memory().Held)
+			most = max(most, b.Sizes().Held)
 		}
 	}
 	require.Greater(t, late, 1000)
@@ -184,7 +184,7 @@ func TestMemory_RefusedToIndexesOfAFile(t *testing.T) {
 	defer ringtest.CloseCache(t, c)
 	for id := range uint32(800_000) {
 		k := ringtest.TrafficKey(nil, id)
-		if id > 600_000 || ringtest.Shared(c).Hash(k)%uint64(ringtest.Shared(c).Buckets) < 100 {
+		if id > 600_000 || ringtest.HashOf(c, k)%uint64(ringtest.Shared(c).Buckets) < 100 {
 			require.NoError(t, c.Set(k, make([]byte, 10)))
 			require.True(t, c.Has(k))
 		}

@@ -72,13 +72,13 @@ func TestTmpfs_SmallerThanTheBound(t *testing.T) {
 func TestTmpfs_HitRatioStays(t *testing.T) {
 	t.Parallel()
 	ringtest.SkipUnderRace(t)
-	c := mustOpenSmall(t, 1<<30, ringtest.MountTmpfs(t, 150))
+	c := mustOpenSmall(t, 256<<20, ringtest.MountTmpfs(t, 50))
 	zipf := rand.NewZipf(ringtest.NewRand(1), 1.1, 10, 1<<20)
 	key, val := make([]byte, 8), make([]byte, 2000)
 	var first, last float64
 	for range 12 {
 		before := c.Stats()
-		for range 100_000 {
+		for range 33_000 {
 			id := zipf.Uint64()
 			binary.LittleEndian.PutUint64(key, id)
 			if !c.Has(key) {
@@ -149,7 +149,7 @@ func TestTmpfs_FilledByOthers(t *testing.T) {
 		require.Zero(t, ringtest.Shared(c).Hand.Load(), "buckets asked, values of %d bytes", size)
 		require.Equal(t, uint64(2000), c.Stats().Refused.NoMemory)
 		require.NoError(t, os.Remove(filepath.Join(dir, "another")))
-		for id := range uint32(2000) {
+		for id := range uint32(min(2000, 256<<20/size)) {
 			_ = c.Set(ringtest.TrafficKey(nil, id), v)
 		}
 		require.NoError(t, c.Set([]byte("last"), v), "values of %d bytes", size)

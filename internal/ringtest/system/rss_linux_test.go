@@ -70,7 +70,11 @@ func fillOver(t *testing.T, c *ringcache.Cache, entry int) {
 
 func TestRSS_Full(t *testing.T) {
 	t.Parallel()
-	for _, entry := range []int{16, 116, 1 << 10, 40 << 10} {
+	entries := []int{32, 116, 1 << 10, 40 << 10}
+	if *ringtest.LongRun {
+		entries = append(entries, 16)
+	}
+	for _, entry := range entries {
 		t.Run(fmt.Sprintf("entry=%d", entry), func(t *testing.T) {
 			if !ringtest.InChild(t) {
 				return
@@ -127,7 +131,7 @@ func TestRSS_LargeValuesWasteLittle(t *testing.T) {
 // operating system, and takes it again when it is made larger.
 func TestRSS_Resized(t *testing.T) {
 	t.Parallel()
-	for _, entry := range []int{150, 40 << 10} {
+	for _, entry := range []int{300, 40 << 10} {
 		t.Run(fmt.Sprintf("entry=%d", entry), func(t *testing.T) {
 			if !ringtest.InChild(t) {
 				return

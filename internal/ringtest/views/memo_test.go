@@ -25,10 +25,10 @@ import (
 func countedMemo(entries int) (memo *codec.Memoized[string], recalled func() int) {
 	memo = codec.Memo(codec.String[string](), entries, 1<<20)
 	var hashed atomic.Int64 // also by calls that bind
-	memotable.TableOf[string](memo).SetHash(func(data []byte) uint64 {
+	memotable.TableOf[string](memo).Hash = func(data []byte) uint64 {
 		hashed.Add(1)
 		return xxhash.Sum64(data)
-	})
+	}
 	return memo, func() int {
 		s := memo.Stats()
 		return int(s.Hits+s.Misses) - int(hashed.Load())

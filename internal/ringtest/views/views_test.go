@@ -187,7 +187,7 @@ func requireCountsOf(t *testing.T, own *ringcache.Cache, n *ringcache.Cache, ove
 	// A record overwritten in place may keep room for an expiry that it does not need. Whether a
 	// longer value fits in place depends on the dead records behind it, which differ between the
 	// caches.
-	room := record.ExpirySize * s.EntriesCount
+	room := record.DeadlineSize * s.EntriesCount
 	most := s.BytesSize + (overhead+record.LongHeader-record.ShortHeader)*s.EntriesCount
 	require.GreaterOrEqual(t, want.BytesSize+room, s.BytesSize+overhead*s.EntriesCount)
 	require.LessOrEqual(t, want.BytesSize, most+room, "a longer key may take a longer header")

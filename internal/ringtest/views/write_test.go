@@ -87,14 +87,15 @@ func TestTyped_Update(t *testing.T) {
 	require.False(t, view.Has("k"))
 }
 
-// What cannot be encoded is not stored, and an older value is gone but for SetIfAbsent and Update.
+// What cannot be encoded is not stored. Set removes an older value, and an atomic write keeps it.
 func TestTyped_ErrEncode(t *testing.T) {
 	view := numbers(ringtest.Small(t))
 	for name, call := range map[string]func() error{
-		"set":      func() error { return view.Set("k", -1) },
-		"set ttl":  func() error { return view.SetWithTTL("k", -1, time.Hour) },
-		"set diff": func() error { _, err := view.SetIfChanged("k", -1); return err },
-		"set if":   func() error { _, _, err := view.SetIfAbsent("k", -1, 0); return err },
+		"set":         func() error { return view.Set("k", -1) },
+		"set ttl":     func() error { return view.SetWithTTL("k", -1, time.Hour) },
+		"set changed": func() error { _, err := view.SetIfChanged("k", -1); return err },
+		"set absent":  func() error { _, _, err := view.SetIfAbsent("k", -1, 0); return err },
+		"swap":        func() error { _, err := view.CompareAndSwap("k", 1, -1); return err },
 		"update": func() error {
 			return view.Update("k", ringtest.Replace(func(int, bool) (int, bool) { return -1, true }))
 		},
@@ -110,9 +111,44 @@ func TestTyped_ErrEncode(t *testing.T) {
 			require.ErrorIs(t, err, io.ErrShortWrite, name)
 			want := "ringcache: " + verb + " entry: value cannot be encoded: short write"
 			require.EqualError(t, err, want)
-			require.Equal(t, there && (name == "set if" || name == "update"), view.Has("k"), name)
+			require.Equal(t, there && name != "set" && name != "set ttl", view.Has("k"), name)
 		}
 	}
+}
+
+// A Set of what cannot be encoded is a failed Set, no Del: in the counts, and to OnRemove. An
+// atomic write of it is neither.
+func TestTyped_ErrEncodeIsNoDel(t *testing.T) {
+	var gone []ringcache.RemovalReason
+	g := ringtest.Tiny(4, 4096, 100)
+	g.OnRemove = func(r ringcache.Removal) { gone = append(gone, r.Reason) }
+	whole := ringtest.MustCache(t, g)
+	replaced := []ringcache.RemovalReason{ringcache.RemovedReplaced}
+	for _, c := range []*ringcache.Cache{whole, whole.Namespace("n")} {
+		view := numbers(c)
+		for name, set := range map[string]func() error{
+			"set":       func() error { return view.Set("k", -1) },
+			"set ttl":   func() error { return view.SetWithTTL("k", -1, time.Hour) },
+			"batch":     func() error { return view.SetBatch([]string{"k"}, []int{-1}) },
+			"batch ttl": func() error { return view.SetBatchWithTTL([]string{"k"}, []int{-1}, 0) },
+		} {
+			require.NoError(t, view.Set("k", 1))
+			before := c.Stats()
+			gone = nil
+			require.ErrorIs(t, set(), ringcache.ErrEncode, name)
+			require.Equal(t, replaced, gone, name)
+			require.ErrorIs(t, set(), ringcache.ErrEncode, name)
+			require.Equal(t, replaced, gone, name)
+			counts := c.Stats().Sub(before)
+			require.EqualValues(t, 2, counts.SetCalls, name)
+			require.Zero(t, counts.DelCalls, name)
+		}
+		before := c.Stats()
+		_, _, err := view.SetIfAbsent("k", -1, 0)
+		require.ErrorIs(t, err, ringcache.ErrEncode)
+		require.Equal(t, before, c.Stats())
+	}
+	require.NoError(t, ringtest.Validate(whole))
 }
 
 // A value that cannot be encoded changes nothing, and one that cannot be decoded stays.

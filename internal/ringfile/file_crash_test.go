@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache/internal/clock"
 )
 
 // After a crash of the machine a file has what it had at its last sync. Of what came later
-// each page may be there or not, and so may the length. crashes records how a Store uses its
+// each page may be there or not, and so may the length. crashes records how a File uses its
 // file, and opens what each crash may leave under another boot: that is empty, or what the
 // last Close has left, and never an error.
 type crashes struct {
@@ -119,11 +121,11 @@ func (c *crashes) open(image []byte) {
 	}
 }
 
-func (c *crashes) openUnder(boot uint64, image []byte) *Store {
+func (c *crashes) openUnder(boot uint64, image []byte) *File {
 	require.NoError(c.t, os.WriteFile(c.path, image, 0o600))
 	file, err := os.OpenFile(c.path, os.O_RDWR, 0)
 	require.NoError(c.t, err)
-	f, h, err := open(file, boot, freshHeader)
+	f, h, err := open(file, boot, freshHeader(), false)
 	if err == nil {
 		err = f.Use(&h)
 	}
@@ -136,10 +138,10 @@ func freshHeader() Header {
 }
 
 // value returns the byte that fill has written.
-func (f *Store) value() byte { return f.Rings.extents[0].chunks[0] }
+func (f *File) value() byte { return f.Rings.extents[0].chunks[0] }
 
 // fill writes a byte to all chunks.
-func (f *Store) fill(value byte) {
+func (f *File) fill(value byte) {
 	for _, e := range f.Rings.extents {
 		for i := range e.chunks {
 			e.chunks[i] = value
@@ -163,7 +165,7 @@ func TestStore_CrashOfTheMachine(t *testing.T) {
 		require.NoError(t, err)
 		r := &recorder{file, c}
 		c.boot = boot
-		f, h, err := open(r, boot, freshHeader)
+		f, h, err := open(r, boot, freshHeader(), false)
 		require.NoError(t, err)
 		require.NoError(t, f.Use(&h))
 		require.Equal(t, life == 0 || life == 3, f.IsNew, "life %d", life)
@@ -179,7 +181,7 @@ func TestStore_CrashOfTheMachine(t *testing.T) {
 			continue
 		}
 		c.closed = append(c.closed, value)
-		require.NoError(t, f.Close(Mark{}, true))
+		require.NoError(t, f.Close(clock.Mark{}, true))
 		c.closed = []byte{value}
 		before := c.whole
 		c.open(c.durable)

@@ -17,7 +17,7 @@ func TestStore_FullDiskAndChunksGivenBack(t *testing.T) {
 		t.Skipf("mounting a tmpfs is not permitted here: %v", err)
 	}
 	defer func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) }()
-	f, h, err := Open(filepath.Join(dir, "cache"), 1, freshHeader)
+	f, h, err := Open(filepath.Join(dir, "cache"), 1, freshHeader())
 	require.NoError(t, err)
 	size := 4 * unix.Getpagesize()
 	h.ChunkSize = uint32(size)
@@ -29,7 +29,7 @@ func TestStore_FullDiskAndChunksGivenBack(t *testing.T) {
 	require.True(t, f.dropChunk(hole))
 
 	require.NoError(t, hide(kept, unix.PROT_READ)) // as dropChunk does if there is no hole
-	f.holes.hidden[f.offset(kept)] = true
+	f.holes.hidden[f.offset(kept)/int64(size)] = true
 	f.holes.count(1)
 
 	another, err := os.Create(filepath.Join(dir, "another"))
@@ -39,7 +39,7 @@ func TestStore_FullDiskAndChunksGivenBack(t *testing.T) {
 		_, err = another.Write(b)
 	}
 	require.ErrorIs(t, err, unix.ENOSPC)
-	require.ErrorIs(t, f.fillChunk(hole), ErrSpace)
+	require.ErrorIs(t, f.fillChunk(hole), unix.ENOSPC)
 	require.NoError(t, f.fillChunk(kept))
 	kept[0] = 1
 }

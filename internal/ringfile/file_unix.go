@@ -13,18 +13,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringcache/ringcache/internal/clock"
 	"github.com/ringcache/ringcache/internal/osfile"
 )
 
 // The calls of the operating system: the file is opened, locked, extended and mapped.
 
-// Store is the open file of a cache.
-type Store struct {
-	Rings     *File
-	IsNew     bool // the file had no contents, or none that can be used
-	Discarded bool // the file is new because its contents could not be used
-	Last      Mark // from which the clock of the file's expiries continues; zero: unknown
+// File is the open file of a cache.
+type File struct {
+	Rings     *Rings
+	IsNew     bool       // the file had no contents, or none that can be used
+	Discarded bool       // the file is new because its contents could not be used
+	Last      clock.Mark // from which the clock of the file's expiries continues; zero: unknown
 	boot      uint64
+	made      bool   // by Open: unless a cache gets it, Release removes it
+	path      string // without a link at its end, by Path
 
 	mu    sync.Mutex
 	file  disk
@@ -46,23 +49,25 @@ type disk interface {
 	Close() error
 }
 
-func (f *Store) osFile() osfile.File { return f.file.(osfile.File) }
+func (f *File) osFile() osfile.File { return f.file.(osfile.File) }
 
 // Open opens the file at path, or creates it, and takes its lock. It returns the header of the
-// file, which for a new file is the result of fresh. boot identifies the present boot of the
-// machine. Until Use is called, the file is unchanged.
-func Open(path string, boot uint64, fresh func() Header) (*Store, Header, error) {
+// file, which for a new file is fresh. boot identifies the present boot of the
+// machine. Until Use is called, the file is unchanged; if it was created, Release removes it.
+func Open(path string, boot uint64, fresh Header) (*File, Header, error) {
+	_, missing := os.Stat(path)
 	file, err := osfile.OpenOwn(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, Header{}, fmt.Errorf("open ring file: %w", err)
 	}
-	return open(file, boot, fresh)
+	return open(file, boot, fresh, errors.Is(missing, os.ErrNotExist))
 }
 
-// open is Open for a file that is open already.
-func open(file disk, boot uint64, fresh func() Header) (*Store, Header, error) {
-	f := &Store{file: file, boot: boot}
+// open is Open for a file that is open already, and may have been made just now.
+func open(file disk, boot uint64, fresh Header, made bool) (*File, Header, error) {
+	f := &File{file: file, boot: boot, size: -1} // unknown without the lock
 	h, err := f.read(fresh)
+	f.made = made && f.size == 0
 	if err != nil {
 		f.Release()
 		return nil, h, fmt.Errorf("open ring file %s: %w", file.Name(), err)
@@ -73,10 +78,8 @@ func open(file disk, boot uint64, fresh func() Header) (*Store, Header, error) {
 // read takes the file's lock and reads its header. It returns an error if another process has the
 // lock, or if the contents are not those of a ring file. What a process or a machine that died may
 // have left is nothing, or a head that is blank: the file grows only once its head is on the disk.
-func (f *Store) read(fresh func() Header) (h Header, err error) {
-	if err := osfile.Lock(f.osFile()); errors.Is(err, osfile.ErrLocked) {
-		return h, fmt.Errorf("%w: %w", ErrInUse, err)
-	} else if err != nil {
+func (f *File) read(fresh Header) (h Header, err error) {
+	if err := osfile.Lock(f.osFile()); err != nil {
 		return h, fmt.Errorf("lock: %w", err)
 	}
 	info, err := f.osFile().Stat()
@@ -89,62 +92,59 @@ func (f *Store) read(fresh func() Header) (h Header, err error) {
 	if _, err := f.file.ReadAt(head[:n], 0); err != nil {
 		return h, err
 	}
-	wanted := fresh()
 	h, err = ReadHeader(head[:n])
 	switch {
 	case errors.Is(err, errBlank) && f.size > HeadSize:
-		return h, ErrForeign
+		return h, osfile.ErrForeign
 	case errors.Is(err, errBlank):
 	case err != nil && !errors.Is(err, errDamaged):
 		return h, err
-	case err == nil && n == HeadSize && h.Program == wanted.Program &&
+	case err == nil && n == HeadSize && h.Program == fresh.Program &&
 		New(head, int(h.ChunkSize), nil).IsSound(f.boot):
 		return h, nil
 	default:
 		f.Discarded = true
 	}
 	f.IsNew = true
-	return wanted, nil
+	return fresh, nil
 }
 
 // Path returns the absolute path of the file, without a link at its end.
-func (f *Store) Path() (string, error) {
-	path, err := osfile.Target(f.file.Name())
-	if err == nil {
-		err = osfile.At(f.osFile(), path)
+func (f *File) Path() (path string, err error) {
+	if f.path, err = osfile.Target(f.file.Name()); err == nil {
+		err = f.InPlace()
 	}
-	if errors.Is(err, osfile.ErrMoved) {
-		err = fmt.Errorf("%w: %w", ErrInUse, err)
-	}
-	return path, err
+	return f.path, err
 }
 
+// InPlace returns an error if the file was removed from the path that Path has returned, whatever
+// became of a link that led there.
+func (f *File) InPlace() error { return osfile.At(f.osFile(), f.path) }
+
 // Room returns how many bytes a new file may get, as far as is known.
-func (f *Store) Room() int64 {
+func (f *File) Room() int64 {
 	n := room(int(f.file.Fd()))
 	return n + min(f.size, math.MaxInt64-n) // what was there will be gone
 }
 
-// Use makes the file, which has header h, that of a cache. It releases the file if it fails.
-func (f *Store) Use(h *Header) error {
+// Use makes the file, which has header h, that of a cache.
+func (f *File) Use(h *Header) error {
 	// The name must be on the disk before anything relies on the file. An error is ignored: at
 	// worst, the cache starts empty after a crash of the machine.
 	_ = osfile.SyncDir(f.file.Name())
 	err := osfile.MakePrivate(f.osFile())
-	if err == nil && f.IsNew {
-		err = f.begin(h)
-	} else if err == nil {
-		err = f.resume(h)
+	switch {
+	case err != nil:
+		return err
+	case f.IsNew:
+		return f.begin(h)
 	}
-	if err != nil {
-		f.Release()
-	}
-	return err
+	return f.resume(h)
 }
 
 // begin makes the file an empty ring file with header h. It writes the head to the disk before the
 // file grows, because a greater length may reach the disk before any other bytes do.
-func (f *Store) begin(h *Header) error {
+func (f *File) begin(h *Header) error {
 	if err := f.file.Truncate(0); err != nil {
 		return err
 	}
@@ -162,13 +162,13 @@ func (f *Store) begin(h *Header) error {
 	}
 	if err != nil {
 		_ = f.file.Truncate(0)
-		return fmt.Errorf("%w: %w", ErrSpace, err)
+		return err
 	}
 	return f.mapHead(h, HeadSize)
 }
 
 // mapHead maps the head of the file, which has that size.
-func (f *Store) mapHead(h *Header, size int64) error {
+func (f *File) mapHead(h *Header, size int64) error {
 	f.size = 0
 	f.holes.init(f.file, h.ChunkSize, size)
 	head, err := f.mapNext(HeadSize)
@@ -181,10 +181,10 @@ func (f *Store) mapHead(h *Header, size int64) error {
 // resume maps an existing file. It allocates disk space for holes in the parts in use, as in a copy
 // made without zeros: a write to a hole is a signal if the disk is full by then. If the disk is
 // full now, the file ends before the extent with the hole.
-func (f *Store) resume(h *Header) error {
+func (f *File) resume(h *Header) error {
 	size := f.size
 	if err := f.mend(0, HeadSize); err != nil {
-		return fmt.Errorf("%w: %w", ErrSpace, err)
+		return err
 	}
 	if err := f.mapHead(h, size); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (f *Store) resume(h *Header) error {
 	f.Last = f.Rings.lastMark(f.boot)
 	for {
 		n, err := f.mendExtent(size)
-		if err != nil {
+		if err != nil && !IsNoSpace(err) {
 			return err
 		}
 		if n == 0 {
@@ -203,7 +203,7 @@ func (f *Store) resume(h *Header) error {
 			return err
 		}
 		f.Rings.add(b)
-		f.setAside(f.Rings.extents[len(f.Rings.extents)-1])
+		f.setAside(&f.Rings.extents[len(f.Rings.extents)-1])
 	}
 	// The state on the disk must no longer say closed when the system begins to write pages back.
 	f.Rings.SetState(f.boot, false)
@@ -214,10 +214,10 @@ func (f *Store) resume(h *Header) error {
 }
 
 // mendExtent returns the length of the next extent of a file of the given size, or 0 if there is
-// none: the process died while it was made, or the disk is full and there are holes in it. Chunks
-// that are free become holes, and get disk space when they are used. The file is read without
-// mapping it: on a tmpfs, even a read of mapped bytes fills holes.
-func (f *Store) mendExtent(size int64) (n int64, err error) {
+// none, since the process died while it was made. An error may say that there are holes in it, and
+// no space for them. Chunks that are free become holes, and get disk space when they are used. The
+// file is read without mapping it: on a tmpfs, even a read of mapped bytes fills holes.
+func (f *File) mendExtent(size int64) (n int64, err error) {
 	if size-f.size < HeadSize {
 		return 0, nil
 	}
@@ -234,49 +234,49 @@ func (f *Store) mendExtent(size int64) (n int64, err error) {
 	if _, err := f.file.ReadAt(b, f.size); err != nil {
 		return 0, err
 	}
-	if f.mend(f.size, directory) != nil {
-		return 0, nil
+	if err := f.mend(f.size, directory); err != nil {
+		return 0, err
 	}
-	used := func(i uint64) bool {
-		_, ok := inUse(&words(b, int(count)+1)[i+1], int(i))
-		return ok || !f.holes.possible
-	}
+	r := extent{directory: words(b, int(count)+1)[1:]}
 	off, end := f.size+directory, f.size+n
-	for i := uint64(0); i < count; {
-		from, isUsed := i, used(i)
-		for i < count && used(i) == isUsed {
+	for i := 0; i < len(r.directory); {
+		from, hasSpace := i, f.hasSpace(&r, i)
+		for i < len(r.directory) && f.hasSpace(&r, i) == hasSpace {
 			i++
 		}
 		n := int64(i-from) * int64(f.Rings.chunkSize)
-		if i == count {
+		if i == len(r.directory) {
 			n = end - off
 		}
-		if !isUsed {
+		if !hasSpace {
 			_ = punch(int(f.file.Fd()), off, n) // after an error, the part keeps its disk space
-		} else if f.mend(off, n) != nil {
-			return 0, nil
+		} else if err := f.mend(off, n); err != nil {
+			return 0, err
 		}
 		off += n
 	}
 	return n, nil
 }
 
+// hasSpace reports whether chunk i of an extent keeps its disk space: a ring holds it, or the
+// system makes no holes.
+func (f *File) hasSpace(r *extent, i int) bool {
+	_, ok := inUse(&r.directory[i], i)
+	return ok || !f.holes.possible
+}
+
 // setAside takes chunks that the disk cannot read away from their rings, for good: a read of their
 // mapped bytes would be a signal. Free chunks are read as well, unless they are holes now.
-func (f *Store) setAside(r extent) {
-	isRead := func(i int) bool {
-		_, ok := inUse(&r.directory[i], i)
-		return ok || !f.holes.possible
-	}
+func (f *File) setAside(r *extent) {
 	size := f.Rings.chunkSize
 	for i := range r.directory {
-		if isRead(i) {
+		if f.hasSpace(r, i) {
 			_ = unix.Madvise(wholeOS(r.chunks, i*size, size), unix.MADV_WILLNEED)
 		}
 	}
 	buf := make([]byte, size)
 	for i := range r.directory {
-		if !isRead(i) || prefault(wholeOS(r.chunks, i*size, size)) == nil {
+		if !f.hasSpace(r, i) || prefault(wholeOS(r.chunks, i*size, size)) == nil {
 			continue
 		}
 		if _, err := f.file.ReadAt(buf, f.offset(r.chunks[i*size:])); err != nil {
@@ -293,7 +293,7 @@ func wholeOS(b []byte, at, n int) []byte {
 }
 
 // grow makes the file n bytes longer, and maps these bytes.
-func (f *Store) grow(n int64) (b []byte, err error) {
+func (f *File) grow(n int64) (b []byte, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
@@ -304,14 +304,13 @@ func (f *Store) grow(n int64) (b []byte, err error) {
 	}
 	if err != nil {
 		_ = f.file.Truncate(f.size)
-		return nil, fmt.Errorf("%w: %w", ErrSpace, err)
 	}
-	return b, nil
+	return b, err
 }
 
 // extend makes the file n bytes longer, at once, and allocates disk space for them, so that a full
 // disk is an error here and not a signal later.
-func (f *Store) extend(n int64) error {
+func (f *File) extend(n int64) error {
 	// An attempt to make a file longer than the process may would raise a signal.
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(f.size+n) > uint64(limit.Cur) {
@@ -327,7 +326,7 @@ func (f *Store) extend(n int64) error {
 }
 
 // mapNext maps the n bytes of the file after those that are mapped.
-func (f *Store) mapNext(n int64) ([]byte, error) {
+func (f *File) mapNext(n int64) ([]byte, error) {
 	if int64(int(n)) != n {
 		return nil, unix.ENOMEM
 	}
@@ -346,11 +345,17 @@ func (f *Store) mapNext(n int64) ([]byte, error) {
 // covers a hole, a write to another of its pages fills the hole.
 func preventReadAhead(b []byte) { _ = unix.Madvise(b, unix.MADV_RANDOM) }
 
+// IsNoSpace reports whether an error says that there is no space for the file. After any other one,
+// nothing that the file has may be given up.
+func IsNoSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+}
+
 // allocate allocates disk space for the n bytes of the file from off on, whose contents are not
 // needed.
 func allocate(file disk, off, n int64) error {
 	err := preallocate(int(file.Fd()), off, n)
-	if !errors.Is(err, errors.ErrUnsupported) {
+	if err == nil || IsNoSpace(err) {
 		return err
 	}
 	zeros := make([]byte, 1<<20)
@@ -367,13 +372,13 @@ func allocate(file disk, off, n int64) error {
 // mend allocates disk space for those of the n bytes of the file from off on that are in holes, or
 // share their space with another file. If the system cannot do that, blocks that may be holes are
 // written. If the disk is full, all are: that succeeds where they have space of their own.
-func (f *Store) mend(off, n int64) error {
+func (f *File) mend(off, n int64) error {
 	err := preallocate(int(f.file.Fd()), off, n)
 	if err == nil {
 		return nil
 	}
 	const smallest = 512 // bytes of a block: ext2 has blocks of 1,024
-	isFull := !errors.Is(err, errors.ErrUnsupported)
+	isFull := IsNoSpace(err)
 	b, zeros := make([]byte, 4096), make([]byte, smallest)
 	for end := off + n; off < end; off += int64(len(b)) {
 		b = b[:min(int64(len(b)), end-off)]
@@ -391,7 +396,7 @@ func (f *Store) mend(off, n int64) error {
 
 // flush writes the bytes of maps to the disk. Sync is needed on systems on which Msync leaves them
 // in the disk's cache.
-func (f *Store) flush(maps [][]byte) error {
+func (f *File) flush(maps [][]byte) error {
 	var errs []error
 	for _, b := range maps {
 		errs = append(errs, unix.Msync(b, unix.MS_SYNC))
@@ -399,10 +404,10 @@ func (f *Store) flush(maps [][]byte) error {
 	return errors.Join(append(errs, f.file.Sync())...)
 }
 
-// Close writes the file to the disk, then marks it as closed, and closes it. at is the clock's
-// mark. If what belongs to the file is not sound, it is not marked. The addresses stay mapped, to
-// other memory, because readers may still use them.
-func (f *Store) Close(at Mark, isSound bool) error {
+// Close writes the file to the disk, then marks it as closed if clean is true, and closes it: clean
+// is false if a companion file is out of date. at is the clock's mark. The addresses stay mapped,
+// to other memory, because readers may still use them.
+func (f *File) Close(at clock.Mark, clean bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
@@ -411,7 +416,7 @@ func (f *Store) Close(at Mark, isSound bool) error {
 	name := f.file.Name()
 	f.Rings.SetMark(at)
 	err := f.flush(f.maps)
-	if err == nil && isSound {
+	if err == nil && clean {
 		f.Rings.SetState(f.boot, true)
 		err = f.flush(f.maps[:1])
 	}
@@ -427,7 +432,7 @@ func (f *Store) Close(at Mark, isSound bool) error {
 
 // Release closes the file and unmaps the addresses. It must not be called as long as they can be
 // reached.
-func (f *Store) Release() {
+func (f *File) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range f.maps {
@@ -435,12 +440,15 @@ func (f *Store) Release() {
 	}
 	f.maps = nil
 	if f.file != nil {
+		if path, err := f.Path(); err == nil && f.made && f.Rings == nil {
+			_ = os.Remove(path)
+		}
 		_ = f.end()
 	}
 }
 
 // end closes the file, of which nothing is mapped any more.
-func (f *Store) end() error {
+func (f *File) end() error {
 	f.holes.forget()
 	osfile.Unlock(f.osFile())
 	err := f.file.Close()

@@ -3,7 +3,6 @@
 package ringfile
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"sync/atomic"
@@ -22,11 +21,11 @@ import (
 // once the hole has disk space. Chunks that have been free since the file was opened need not
 // be hidden, because no reader knows them.
 
-// holes describes the holes of a Store, whose lock guards it.
+// holes describes the holes of a File, whose lock guards it.
 type holes struct {
 	possible bool
-	hidden   map[int64]bool // hidden chunks, by their offset in the file
-	runs     int64          // number of runs of adjacent hidden chunks
+	hidden   []bool // by the number of a chunk, up to the last one that was ever hidden
+	runs     int64  // number of runs of adjacent hidden chunks
 }
 
 // allRuns is the number of runs in all files of the process. Each is a separate mapping, and the
@@ -41,7 +40,6 @@ const mostRuns = 65530 / 4
 func (h *holes) init(file disk, chunkSize uint32, size int64) {
 	h.possible = int(chunkSize)%unix.Getpagesize() == 0 &&
 		punch(int(file.Fd()), size, HeadSize) == nil // after the end, it changes nothing
-	h.hidden = map[int64]bool{}
 }
 
 // forget is called when all mappings are gone.
@@ -50,12 +48,17 @@ func (h *holes) forget() {
 	h.hidden, h.runs, h.possible = nil, 0, false
 }
 
-// more returns how many more runs there are if the chunk of n bytes at off is hidden, or how many
-// fewer if it no longer is.
-func (h *holes) more(off, n int64) int64 {
+// isHidden reports whether a chunk is hidden.
+func (h *holes) isHidden(chunk int) bool {
+	return chunk >= 0 && chunk < len(h.hidden) && h.hidden[chunk]
+}
+
+// more returns how many more runs there are if a chunk is hidden, or how many fewer if it no longer
+// is.
+func (h *holes) more(chunk int) int64 {
 	more := int64(1)
-	for _, beside := range []int64{off - n, off + n} {
-		if h.hidden[beside] {
+	for _, beside := range []int{chunk - 1, chunk + 1} {
+		if h.isHidden(beside) {
 			more--
 		}
 	}
@@ -69,7 +72,7 @@ func (h *holes) count(more int64) {
 }
 
 // Memory returns the file as the memory of a pool.
-func (f *Store) Memory() *chunk.RingMemory {
+func (f *File) Memory() *chunk.RingMemory {
 	room := (room(int(f.file.Fd()))/HeadSize - 1) * HeadSize // without a directory
 	m := &chunk.RingMemory{
 		Map: f.Rings.Map, Fill: f.fillChunk, Room: int(min(room, math.MaxInt)),
@@ -81,16 +84,18 @@ func (f *Store) Memory() *chunk.RingMemory {
 }
 
 // dropChunk turns a chunk into a hole, and reports whether it did.
-func (f *Store) dropChunk(b []byte) bool {
+func (f *File) dropChunk(b []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	off, n := f.offset(b), int64(len(b))
-	more := f.holes.more(off, n)
+	chunk := int(off / n)
+	more := f.holes.more(chunk)
 	if f.file == nil || more > 0 && allRuns.Load() >= mostRuns || hide(b, unix.PROT_READ) != nil {
 		return false
 	}
 	f.holes.count(more)
-	f.holes.hidden[off] = true
+	f.holes.hidden = append(f.holes.hidden, make([]bool, max(0, chunk+1-len(f.holes.hidden)))...)
+	f.holes.hidden[chunk] = true
 	// After an error the chunk keeps its disk space until fillChunk needs it.
 	_ = punch(int(f.file.Fd()), off, n)
 	return true
@@ -98,33 +103,32 @@ func (f *Store) dropChunk(b []byte) bool {
 
 // fillChunk allocates disk space for a hole, and maps it. Where no hole could be made, the chunk
 // still has its space, however full the disk is.
-func (f *Store) fillChunk(b []byte) error {
+func (f *File) fillChunk(b []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return os.ErrClosed
 	}
 	off, n := f.offset(b), int64(len(b))
-	err := allocate(f.file, off, n)
-	if err == nil && f.holes.hidden[off] {
+	chunk, err := int(off/n), allocate(f.file, off, n)
+	if err == nil && f.holes.isHidden(chunk) {
 		// Sound: the pages are those of b, which is ours.
 		_, err = unix.MmapPtr(int(f.file.Fd()), off, unsafe.Pointer(unsafe.SliceData(b)),
 			uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
 		if err == nil {
 			preventReadAhead(b)
-			f.holes.count(-f.holes.more(off, n))
-			delete(f.holes.hidden, off)
+			f.holes.count(-f.holes.more(chunk))
+			f.holes.hidden[chunk] = false
 		}
 	}
 	if err != nil {
 		_ = punch(int(f.file.Fd()), off, n) // what has disk space now
-		return fmt.Errorf("%w: %w", ErrSpace, err)
 	}
-	return nil
+	return err
 }
 
 // offset returns the offset of b in the file, in which the mappings are contiguous.
-func (f *Store) offset(b []byte) (off int64) {
+func (f *File) offset(b []byte) (off int64) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for _, m := range f.maps {
 		d := at - uintptr(unsafe.Pointer(unsafe.SliceData(m)))

@@ -1,4 +1,4 @@
-package store
+package ringtest
 
 import (
 	"errors"
@@ -12,22 +12,23 @@ import (
 	"github.com/ringcache/ringcache/internal/policy"
 	"github.com/ringcache/ringcache/internal/record"
 	"github.com/ringcache/ringcache/internal/ring"
+	"github.com/ringcache/ringcache/internal/store"
 )
 
 // The invariants of a bucket. They have the numbers of docs/design.md.
 
-// Check walks the bucket and returns an error for each invariant that does not hold, by its number.
-// For a large bucket, it adds its keys to large, as LargeKeys counts them (I8). A
-// closed bucket has nothing to check.
-func (b *Store) Check(large map[*atomic.Int64]int64) error {
+// checkBucket walks a bucket and returns an error for each invariant that does not hold, by its
+// number. For a large bucket, it adds its keys to large, as LargeKeys counts them (I8). A closed
+// bucket has nothing to check.
+func checkBucket(b *store.Store, large map[*atomic.Int64]int64) error {
 	if b.Closed {
 		return nil
 	}
-	live, err := b.checkRings(large)
+	live, err := checkRings(b, large)
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.checkIndex(live), b.checkCold())
+	return errors.Join(checkIndex(b, live), checkCold(b))
 }
 
 // place is where a record lies.
@@ -38,47 +39,41 @@ type place struct {
 
 // checkRings checks what the rings hold, and returns the live records with the hashes of
 // their keys.
-func (b *Store) checkRings(large map[*atomic.Int64]int64) (live map[place]uint64, err error) {
+func checkRings(
+	b *store.Store, large map[*atomic.Int64]int64,
+) (live map[place]uint64, err error) {
 	live = map[place]uint64{}
-	for in := range b.inUse() {
+	for in := range policy.Ring(policy.Rings) {
 		r := b.Ring(in)
 		err := checkRing(r, func(pos uint64, hd record.Header) error {
 			if hd.Dead {
 				return nil
 			}
-			hash := b.keyHash(r, pos, hd)
+			key, _ := r.Read(nil, pos+uint64(hd.Size), hd.KeyLen)
+			hash := b.Shared.HashOf(key, hd.Kind)
 			live[place{in, pos}] = hash
 			if b.Large {
-				large[b.Shared.LargeKeysOf(hash)] += largeKey(hash)
+				large[b.Shared.LargeKeysOf(hash)] += store.LargeKey(hash)
 			}
 			if t := r.Times(pos, hd); t.Last != 0 && clock.Earlier(t.Expiry, t.Last) != t.Expiry {
 				return fmt.Errorf("I11: a record expires in tick %d, its last deadline is %d",
 					t.Expiry, t.Last)
 			}
-			return errors.Join(b.checkExpiry(hd.Expiry), b.checkKind(in, pos, hd))
+			if hd.Deadlines != record.Timeless && !b.FindsInTime(hd.Expiry) {
+				return fmt.Errorf("I11: the search begins after tick %d, in which a record expires",
+					hd.Expiry)
+			}
+			return checkKind(b, in, pos, hd)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("ring %d: %w", in, err)
-		}
-		if r.Expiring > 0 && !b.hasTTL {
-			return nil, fmt.Errorf("I11: ring %d has records that can expire, unknown to the bucket", in)
 		}
 	}
 	return live, nil
 }
 
-// checkExpiry checks that the search for expired records will begin in time for one.
-func (b *Store) checkExpiry(expiry uint32) error {
-	e := &b.expirer
-	if expiry == 0 || e.walking || b.Shared.KeptUntil(expiry) >= e.soonest {
-		return nil
-	}
-	return fmt.Errorf("I11: a record that expires in tick %d is to go before the soonest, %d",
-		expiry, e.soonest)
-}
-
 // checkIndex checks the slots against the live records.
-func (b *Store) checkIndex(live map[place]uint64) error {
+func checkIndex(b *store.Store, live map[place]uint64) error {
 	var errs []error
 	failf := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	var used [policy.Rings]int32
@@ -108,29 +103,26 @@ func (b *Store) checkIndex(live map[place]uint64) error {
 	return errors.Join(errs...)
 }
 
+// hasCold reports whether a bucket may have a cold part.
+func hasCold(b *store.Store) bool { return b.Shared.Compression != nil && !b.Large }
+
 // checkCold checks the cold part.
-func (b *Store) checkCold() error {
-	c := b.cold
-	if !c.on {
-		if c != &b.Shared.noCold || c.size()+c.held() != 0 {
-			return errors.New("I16: a bucket without a cold part has something in it")
-		}
-		return nil
-	}
-	if b.Large || c.held() > 0 && !c.begun {
+func checkCold(b *store.Store) error {
+	queue, s := b.Ring(policy.Queue), b.Ring(policy.Cold)
+	if n := queue.Held() + s.Held(); n > 0 && !(hasCold(b) && b.ColdBegun()) {
 		return fmt.Errorf("I16: the cold part holds %d chunks, and has not begun (or large: %v)",
-			c.held(), b.Large)
+			n, b.Large)
 	}
 	return nil
 }
 
 // checkKind checks that a live record may be in its ring.
-func (b *Store) checkKind(in policy.Ring, pos uint64, hd record.Header) error {
+func checkKind(b *store.Store, in policy.Ring, pos uint64, hd record.Header) error {
 	switch kind := hd.Kind.Base(); {
-	case !b.cold.on:
+	case !hasCold(b):
 	case kind == record.Packed && in != policy.Cold:
 		return fmt.Errorf("I16: a packed record in ring %d", in)
-	case kind == record.Packed && !b.hasDict(pos, hd):
+	case kind == record.Packed && !hasDict(b, pos, hd):
 		return fmt.Errorf("I16: the record at %d needs a dictionary that does not exist", pos)
 	case kind == record.Negative && in >= policy.Queue:
 		return fmt.Errorf("I16: a negative entry in ring %d", in)
@@ -140,11 +132,11 @@ func (b *Store) checkKind(in policy.Ring, pos uint64, hd record.Header) error {
 
 // hasDict reports whether there is the dictionary that the packed record at pos of the cold ring
 // needs. A number that is impossible is damage.
-func (b *Store) hasDict(pos uint64, hd record.Header) bool {
+func hasDict(b *store.Store, pos uint64, hd record.Header) bool {
 	if hd.ValueLen == 0 {
 		return true
 	}
-	dict := b.cold.store.Run(pos + uint64(hd.Size+hd.KeyLen))[0]
+	dict := b.Ring(policy.Cold).Run(pos + uint64(hd.Size+hd.KeyLen))[0]
 	return dict >= cold.Dicts || b.Shared.Compression.Dicts[dict].Load() != nil
 }
 

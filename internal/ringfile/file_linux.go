@@ -2,8 +2,6 @@ package ringfile
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 
 	"golang.org/x/sys/unix"
@@ -21,28 +19,14 @@ func room(fd int) int64 {
 }
 
 // preallocate allocates disk space for a range of a file, and separate space for blocks that the
-// range shares with another file (on XFS). The error is errors.ErrUnsupported if that cannot be
-// done.
+// range shares with another file (on XFS). Unless the error is one of space, the bytes can still be
+// written: a sandbox may forbid the call (EPERM), and signals may interrupt each attempt (EINTR).
 func preallocate(fd int, off, n int64) error {
 	err := unix.Fallocate(fd, unix.FALLOC_FL_UNSHARE_RANGE, off, n)
-	if err != nil && !isNoSpace(err) {
+	if err != nil && !IsNoSpace(err) {
 		err = unix.Fallocate(fd, 0, off, n)
 	}
-	return asSpace(err)
-}
-
-// asSpace returns nil, an error that says that there is no space, or errors.ErrUnsupported for any
-// other error: a sandbox may forbid the call (EPERM), and signals may interrupt each attempt
-// (EINTR), and the bytes can still be written.
-func asSpace(err error) error {
-	if err == nil || isNoSpace(err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
-}
-
-func isNoSpace(err error) bool {
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+	return err
 }
 
 // punch turns a range of a file into a hole.
