@@ -13,7 +13,7 @@ import (
 )
 
 // Transport sends messages to all instances. They may arrive late, repeatedly, and in any order. A
-// message has at most 64 KB, plus one key and one name of a namespace.
+// message has up to about 64 KB, plus one key and one name of a namespace.
 type Transport interface {
 	// Publish sends a message to all subscribers, and returns when the bus has accepted it. After an
 	// error the message may have been sent or not. message is not changed afterwards. There is one
@@ -31,7 +31,7 @@ type Transport interface {
 // Options are the settings of a Bus.
 type Options struct {
 	// MaxStale is how often the cache is emptied while there is no subscription, and so the greatest
-	// age of an entry in an outage. It is also the pause before the next attempt to subscribe.
+	// age of an entry in an outage. It is also the longest pause before the next attempt to subscribe.
 	// Default: 1 s.
 	MaxStale time.Duration
 
@@ -45,8 +45,8 @@ type Stats struct {
 	Subscribed bool   // whether there is a subscription now
 	Published  uint64 // messages that the transport has accepted
 	Failed     uint64 // messages that the transport has not accepted
-	Received   uint64 // messages of other instances
-	Emptied    uint64 // times that the cache was emptied because messages may have been missed
+	Received   uint64 // messages of other instances, in this version's format
+	Emptied    uint64 // times that Run or an unreadable message emptied the cache
 }
 
 // Bus removes entries from the caches of all instances of a service. It is safe for concurrent use.
@@ -92,8 +92,8 @@ func New(cache *ringcache.Cache, transport Transport, options Options) *Bus {
 
 // Namespace returns a bus whose Del and Reset apply to the namespace with that name
 // ([ringcache.Cache.Namespace]). Instances without that namespace ignore them. After DropNamespace,
-// call Namespace again. Run and Stats are those of the whole bus. A name is sent with each message,
-// so it should be short. Namespace panics in a namespace.
+// call Namespace again. Run and Stats are those of the whole bus. Messages contain the name, so it
+// should be short. Namespace panics in a namespace.
 func (b *Bus) Namespace(name string) *Bus {
 	return &Bus{b.bus, b.cache.Namespace(name), string(appendOp(nil, opNamespace, []byte(name)))}
 }
@@ -103,8 +103,8 @@ func (b *Bus) Namespace(name string) *Bus {
 // share messages, many keys need several.
 //
 // Whatever Del returns, the keys are gone from this cache. After an error, other instances may keep
-// them until a message gets through, which tells them to remove everything; Run tries every
-// MaxStale. If ctx ends, Del stops waiting and returns its error, wrapped.
+// them until a message gets through; Run tries to send one every MaxStale. If ctx ends, Del stops
+// waiting and returns its error, wrapped.
 func (b *Bus) Del(ctx context.Context, keys ...[]byte) error {
 	err := b.tell(ctx, opDelete, keys)
 	for _, key := range keys {

@@ -145,16 +145,17 @@ func TestRun_LoadsOfBeforeAreNotStored(t *testing.T) {
 	})
 }
 
-// Run ends at once in the pause before the next attempt, however long it is.
+// Run ends at once in the pause before the next attempt, however long it is, and empties the cache.
 func TestRun_EndsInThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
 		h.down = true
 		a := h.startAlone(t, ringbus.Options{MaxStale: time.Hour})
 		time.Sleep(time.Minute)
-		now := time.Now()
+		now, emptied := time.Now(), a.bus.Stats().Emptied
 		a.stop()
 		require.Equal(t, now, time.Now())
+		require.Equal(t, emptied+1, a.bus.Stats().Emptied)
 	})
 }
 

@@ -15,14 +15,14 @@
 //
 // Write the database, then call Del, which publishes a message and then removes the key here. Once
 // Del has returned, even with an error, GetOrLoad in this process returns the written value or a
-// later one. Another instance may return the old value until the message arrives or, if Del
-// returned an error, until a later message does. An instance that has lost its subscription misses
-// no write for longer than [Options].MaxStale, counted from when the transport reports the loss.
-// Within a process, no goroutine sees a key go back to an older value; a client that moves between
-// instances may.
+// later one. Another instance may return the old value until the message arrives or, if that fails,
+// until a later one does. An instance that has lost its subscription empties its cache every
+// [Options].MaxStale, so once the transport has reported the loss, it misses no write for longer
+// than that. Within a process, no goroutine sees a key go back to an older value; a client that
+// moves between instances may.
 //
 // Reads must use GetOrLoad or GetOrLoadBatch: a load that a Del overtakes is not stored, but a Set
 // may store a value that has become old. Loads must not read a replica that lags behind. If the
-// process dies between the write and the message, or a message is lost silently, instances keep the
-// old value until it expires: set [ringcache.Options].TTL.
+// process dies between the write and the message, or a message is lost silently, instances may
+// keep the old value until it expires: set [ringcache.Options].TTL.
 package ringbus

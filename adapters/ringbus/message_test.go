@@ -113,12 +113,15 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Whatever a message is, it removes only, and makes no namespace. What is behind its end is not
-// read.
+// Whatever a message is, it removes only, makes no namespace, and allocates no more than its length
+// and a bit. What is behind its end is not read.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(slices.Concat(head, []byte(op(3, "k")+op(1, "n")+op(3, "k")+op(0, "")+op(2, ""))))
 	f.Add(slices.Concat(head, []byte(op(1, "m")+op(2, "")+"\x03\x05k")))
+	f.Add(slices.Concat(head, bytes.Repeat([]byte(op(1, "n")+op(2, "")), 1000)))
+	f.Add(slices.Concat(head, bytes.Repeat([]byte(op(0, "")+op(2, "")), 1000)))
+	f.Add(slices.Concat(head, []byte(op(1, "n")), bytes.Repeat([]byte(op(2, "")), 1000)))
 	h := newHub()
 	i := h.start(f, ringbus.Options{})
 	space := i.cache.Namespace("n")
@@ -126,7 +129,11 @@ func FuzzReceive(f *testing.F) {
 		require.NoError(t, i.cache.Set([]byte("k"), nil))
 		require.NoError(t, space.Set([]byte("k"), nil))
 		sent := bytes.Clone(message)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		h.inject(message[:len(message):len(message)])
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(len(message)+16<<10))
 		require.Equal(t, sent, message)
 		require.LessOrEqual(t, i.cache.Len(), 1)
 		require.LessOrEqual(t, space.Len(), 1)

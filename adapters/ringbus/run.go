@@ -31,6 +31,7 @@ func (b *Bus) Run(ctx context.Context) error {
 			}
 			ended = ctx.Done()
 		case <-ended:
+			b.empty()
 			return ctx.Err()
 		case <-tick.C:
 			if ended != nil {
@@ -69,6 +70,7 @@ func (b *bus) receive(message []byte) {
 	b.received.Add(1)
 	cache := b.whole
 	var spaces map[string]*ringcache.Cache
+	var name []byte
 	for rest := message[header:]; len(rest) > 0; {
 		op, data, after, ok := cutOp(rest)
 		rest = after
@@ -81,10 +83,15 @@ func (b *bus) receive(message []byte) {
 			if spaces == nil { // Cache.Namespace would make one that is not here
 				spaces = maps.Collect(b.whole.Namespaces())
 			}
-			cache = spaces[string(data)]
+			name, cache = data, spaces[string(data)]
 		case cache == nil:
+		case op == opReset && cache == b.whole:
+			cache.Reset()
+			return // nothing is left to remove
 		case op == opReset:
 			cache.Reset()
+			cache = nil
+			delete(spaces, string(name)) // or a message could reset it thousands of times
 		case op == opDelete:
 			cache.Del(data)
 		}

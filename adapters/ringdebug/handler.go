@@ -73,7 +73,7 @@ func New(o Options) *Handler {
 // panics if the cache is nil.
 //
 // The page does not keep the cache alive. A cache that has been garbage collected disappears from
-// the page, and its name can be used again. A closed cache stays until [Handler.Remove].
+// the page, and its name can be used again. Closing a cache does not remove it.
 func (h *Handler) Add(name string, c *ringcache.Cache, reads *Reads) error {
 	if c == nil {
 		panic("ringdebug: add cache: cache is nil")
@@ -121,7 +121,7 @@ func (h *Handler) show() (all []shown) {
 //	seconds=1..60                  watch for that many seconds: rates, and hot keys
 //	format=html|json               the default is html
 //
-// A KEY or the NAME of a namespace that begins with a quote is a Go string.
+// A KEY or the NAME of a namespace that begins with a double quote or backquote is a Go string.
 //
 // A watch lasts as long as its request and leaves nothing running. At most four watches run at
 // once; further ones get status 503.

@@ -45,7 +45,7 @@ func notesOfUse(s *ringcache.Stats) (notes []string) {
 	note(l.Started >= fewLoads && float64(l.Errors) > highFailures*float64(l.Started),
 		"%d of %d loads failed: check the source of the values.", l.Errors, l.Started)
 	note(l.StaleHits > 0,
-		"%d lookups returned expired values because their loads had failed.", l.StaleHits)
+		"%d lookups returned expired values: their loads had failed or were late.", l.StaleHits)
 	return notes
 }
 

@@ -27,8 +27,8 @@ type Options struct {
 }
 
 // Storage is a fiber.Storage in a [ringcache.Cache], which may drop any entry at any time. [New]
-// returns a Storage. It is safe for concurrent use, starts no goroutine and never waits, so only
-// Reset checks its context.
+// returns a Storage. It is safe for concurrent use and starts no goroutine. Only ResetWithContext
+// checks its context.
 type Storage struct {
 	cache     *ringcache.Cache
 	prefix    string
@@ -125,12 +125,12 @@ func (s *Storage) GetWithContext(_ context.Context, key string) ([]byte, error) 
 }
 
 // Set stores a copy of val under key with the time to live exp; 0 means no expiry, whatever the
-// cache's TTL is. An entry expires on time or up to 100 ms early, never late. If exp is below
-// 100 ms, an older value is removed and nothing is stored. As fiber's interface requires, an empty
-// key or value is ignored, except for the empty body of a response.
+// cache's TTL is. An entry expires on time or up to 100 ms early. With any other exp below 100 ms,
+// an older value is removed and nothing is stored. The body of a response gets a second more. As
+// fiber's interface requires, an empty key or value is ignored, except for the body of a response.
 //
-// It returns the errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge]; an older
-// value has then been removed. See [Options].Responses for the cache middleware.
+// It returns the errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge]; the key
+// is then absent. See [Options].Responses for the cache middleware.
 func (s *Storage) Set(key string, val []byte, exp time.Duration) error {
 	body := s.responses && strings.HasSuffix(key, bodySuffix)
 	if key == "" || len(val) == 0 && !body {
@@ -181,8 +181,8 @@ func (s *Storage) Reset() error { return s.ResetWithContext(context.Background()
 
 // ResetWithContext removes all keys with the prefix of the storage; without a prefix it removes all
 // entries of the cache, including those of other code. With a prefix it examines every key of the
-// cache, and an entry that is set during the call may remain. If the context ends, it stops with an
-// error that wraps the context's; some keys have then been removed.
+// cache, and an entry that is set during the call may remain; if the context ends, it stops with an
+// error that wraps the context's, and some keys may have been removed.
 func (s *Storage) ResetWithContext(ctx context.Context) error {
 	defer s.found.reset()
 	if s.prefix == "" {

@@ -34,10 +34,10 @@ const (
 
 // Factory returns a function for groupcache.Options.CacheFactory. It creates a cache with the
 // options o, except that groupcache sets the bound instead of o.MaxBytes: for a group of n bytes,
-// 7/8 for the values that the process owns, and 1/8 for those of other processes. The bound applies
-// to all memory, while groupcache's own cache counts only keys and values. It is raised to 32 MB if
-// it is smaller. For 0 bytes or less, which disables caching, it creates a cache that stores
-// nothing.
+// 7/8 for values that the process loads or that are set, and 1/8 for those from other processes.
+// The bound applies to all memory, while groupcache's own cache counts only keys and values. It is
+// raised to 32 MB if it is smaller. For 0 bytes or less, which disables caching, it creates a cache
+// that stores nothing.
 //
 // The function returns the errors of [ringcache.NewWithOptions]. With Options.File, the error is
 // [ringcache.ErrInvalidOptions], because a file holds one cache, and each group has two.
@@ -71,7 +71,7 @@ func newCache(o ringcache.Options, maxBytes int64) (groupcache.Cache, error) {
 	return New(cache), nil
 }
 
-// leastBytes is that of ringcache.New: smaller caches have fewer buckets and reject more values.
+// leastBytes is the least bound: smaller caches have fewer buckets and reject more values.
 const leastBytes = 32 << 20
 
 // New returns a Cache in cache, which no other code may use, because groupcache may use any key. A

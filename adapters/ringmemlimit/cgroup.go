@@ -2,6 +2,7 @@ package ringmemlimit
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,7 +30,7 @@ type host struct {
 func newHost(root string) (*host, error) {
 	h := &host{root: root}
 	own, err := h.read("/proc/self/cgroup")
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without cgroups, there is no such file
 		return nil, err
 	}
 	mounts, err := h.read("/proc/self/mountinfo")
@@ -58,6 +59,7 @@ func newHost(root string) (*host, error) {
 
 // find sets dirs to those of the cgroup and its parents, by the table of mounts.
 func (h *host) find(mounts, within string) {
+	var other string // the first mount without the cgroup
 	for line := range strings.Lines(mounts) {
 		// 36 35 98:0 ROOT POINT rw,noatime [optional ...] - TYPE source SUPER
 		fields := strings.Fields(line)
@@ -70,13 +72,11 @@ func (h *host) find(mounts, within string) {
 			continue
 		}
 		point = unescape(point)
-		// If the cgroup is not below the root of the mount, a container sees only the mount.
-		dir := point
-		if below, ok := strings.CutPrefix(within, strings.TrimSuffix(unescape(root), "/")); ok {
-			dir = path.Join(point, path.Clean("/"+below))
-		}
-		if _, err := os.Stat(h.name(dir)); err != nil {
-			dir = point
+		below, ok := strings.CutPrefix(within, strings.TrimSuffix(unescape(root), "/"))
+		dir := path.Join(point, path.Clean("/"+below))
+		if _, err := os.Stat(h.name(dir)); !ok || err != nil {
+			other = cmp.Or(other, point) // a later mount may have it
+			continue
 		}
 		h.dirs = append(h.dirs, dir)
 		for dir != point && dir != "/" {
@@ -84,6 +84,9 @@ func (h *host) find(mounts, within string) {
 			h.dirs = append(h.dirs, dir)
 		}
 		return
+	}
+	if other != "" { // a container may see only the files of its cgroup, as a mount
+		h.dirs = append(h.dirs, other)
 	}
 }
 

@@ -28,6 +28,11 @@ func mountV1(root string) string {
 		"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
 }
 
+// mountElsewhere is another mount of the hierarchy of version 2, with that root.
+func mountElsewhere(root string) string {
+	return "30 23 0:28 " + root + " /sys/fs/cgroup/b rw,relatime - cgroup2 cgroup2 rw\n"
+}
+
 // files are texts by their names.
 type files map[string]string
 
@@ -114,6 +119,12 @@ func TestHost_Levels(t *testing.T) {
 			with("4:memory:/a\n", mountV1("/")).v1("/memory/a", unlimitedV1, 9, 0, 0), machine},
 		"more pages of files than use": {
 			with("0::/\n", mountV2).v2("", "5000", "max", 900, 800, 200), []level{{5000, 0}}},
+		"version 2, after a mount of another cgroup": {
+			with("0::/a\n", mountElsewhere("/b")+mountV2).v2("/a", "5000", "max", 900, 100, 50).
+				v2("/b", "4000", "max", 9, 0, 0), []level{{5000, 750}}},
+		"version 2, after a mount of the host's": {
+			with("0::/\n", mountElsewhere("/../..")+mountV2).v2("", "5000", "max", 900, 100, 50).
+				and("/b", files{"cgroup.procs": ""}), []level{{5000, 750}}},
 		"no cgroup":       {with("", mountV2), machine},
 		"no mount":        {with("0::/\n", ""), machine},
 		"no such mount":   {with("4:memory:/a\n", mountV2), machine},
@@ -142,6 +153,17 @@ func TestHost_LimitThatChanges(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []level{{limit, 750}}, got)
 	}
+}
+
+// A kernel without cgroups, such as that of gVisor, does not have the file.
+func TestHost_NoCgroups(t *testing.T) {
+	f := with("", mountV2)
+	delete(f, "proc/self/cgroup")
+	h, err := newHost(f.write(t))
+	require.NoError(t, err)
+	got, err := h.levels()
+	require.NoError(t, err)
+	require.Equal(t, []level{{total, total - 400_000<<10}}, got)
 }
 
 func TestHost_Errors(t *testing.T) {

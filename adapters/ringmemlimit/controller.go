@@ -25,8 +25,8 @@ type Options struct {
 
 	// MinBytes is the smallest bound of the cache, however little memory is left. The default is
 	// 1/8 of the bound that the cache has at Start, at most 128 MB and at least 32 MB. Smaller
-	// values are raised to the default. It becomes 128 MB if Resize rejects less, because the cache
-	// was created with a greater bound.
+	// values are raised to the default. It becomes 128 MB, if MaxBytes allows, where Resize rejects
+	// less because the cache was created with a greater bound.
 	MinBytes int
 
 	// MaxBytes is the largest bound of the cache; 0 means as much as fits under the memory limit.
@@ -41,9 +41,9 @@ type Options struct {
 type Stats struct {
 	Limit      int64  // the memory limit
 	Used       int64  // in use under it, cache included, without pages of files
-	Rest       int64  // the part of Used that is not the cache
+	Rest       int64  // the part of Used that is not the cache, at least the Go runtime's memory
 	CacheBound int64  // the bound on the cache
-	HeapLimit  int64  // GOMEMLIMIT
+	HeapLimit  int64  // GOMEMLIMIT as last set
 	Grown      uint64 // how often the bound was raised
 	Shrunk     uint64 // how often it was lowered
 	Errors     uint64 // readings and changes that failed
@@ -77,6 +77,7 @@ type Controller struct {
 	stats Stats
 
 	// Only the goroutine uses these.
+	held       int64 // by the cache
 	heapLimit  int64 // in force
 	heapWanted int64 // without regard to the user's limit
 	failing    bool  // the last reading or change failed
@@ -101,15 +102,15 @@ type resizable interface {
 
 // Start reads the memory limit and the memory use, sets the bound of the cache to the memory that
 // is left and GOMEMLIMIT (debug.SetMemoryLimit) to the remainder, and keeps adjusting both until
-// [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above its
-// value at Start. The process must not be moved to another cgroup afterwards.
+// [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above
+// the program's own. The process must not be moved to another cgroup afterwards.
 //
 // Without a limit, the machine's memory is the limit, and all processes' use counts. Start panics
 // if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out of range or do
 // not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages of 16 KB),
-// which could not give memory back; [ringcache.ErrNamespace]; [ErrRunning]; [ringcache.ErrClosed];
-// [errors.ErrUnsupported] on systems other than Linux; and errors from reading files of the kernel.
-// After an error the cache is unchanged.
+// which has too little memory to give back; [ringcache.ErrNamespace]; [ErrRunning];
+// [ringcache.ErrClosed]; [errors.ErrUnsupported] on systems other than Linux; and errors from
+// reading files of the kernel. After an error the cache is unchanged.
 func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	if cache == nil {
 		panic("ringmemlimit: start controller: cache is nil")

@@ -1,5 +1,5 @@
 // Package ringmemlimit keeps a program within the memory limit of its container: it adjusts the
-// bound of a [ringcache.Cache] and GOMEMLIMIT to that limit and to the memory use of the rest of
+// MaxBytes of a [ringcache.Cache] and GOMEMLIMIT to that limit and to the memory use of the rest of
 // the program.
 //
 //	cache := ringcache.New(1 << 30) // Start sets the bound again
@@ -10,8 +10,8 @@
 //	}
 //	defer controller.Close()
 //
-// The heap comes first: of the fraction of the limit that [Options.Share] gives the program, the
-// cache gets what the heap leaves, between MinBytes and MaxBytes. It shrinks at once when the heap
-// grows, and grows when the heap has been smaller for a while. The limit is that of the cgroup,
-// version 1 or 2, or else the memory of the machine. The package works on Linux only.
+// The heap comes first: the program may use [Options.Share] of the limit, and the cache gets what
+// the heap leaves of that, between MinBytes and MaxBytes. It shrinks at once when the heap grows,
+// and grows when the heap has been smaller for a while. The limit is the cgroup's, version 1 or 2,
+// or else the memory of the machine. The package works only on Linux.
 package ringmemlimit

@@ -8,6 +8,7 @@ type reading struct {
 	heap   int64   // memory of the Go runtime that counts toward GOMEMLIMIT
 	held   int64   // memory of the cache
 	bound  int64   // of the cache
+	closed bool    // the cache is closed
 }
 
 // plan is the decision of a governor after a reading.
@@ -84,7 +85,7 @@ func (g *governor) clamp(bound int64) int64 { return max(g.floor, min(bound, g.c
 
 // heapLimit returns GOMEMLIMIT for a cache with that bound. It is halfway between the share and the
 // limit, so that the heap can grow until the next reading. A heap that reaches it is collected, and
-// each collection causes a reading.
+// collections cause readings.
 func (g *governor) heapLimit(p plan, heap, bound int64) int64 {
 	others := p.rest - heap // other memory of the program, and other processes
 	most := int64((1 + g.share) / 2 * float64(p.limit))

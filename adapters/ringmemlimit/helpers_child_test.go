@@ -119,6 +119,7 @@ type record struct {
 	sources
 	levels []level
 	heap   int64
+	held   int64
 	all    []moment
 	count  atomic.Int64 // of readings
 }
@@ -161,8 +162,9 @@ type recorded struct {
 
 func (c recorded) Stats() ringcache.Stats {
 	s := c.resizable.Stats()
+	c.r.held = min(max(c.r.held, int64(s.ReservedBytes)), int64(s.MaxBytesSize))
 	for _, l := range c.r.levels {
-		rest := max(l.used-int64(s.ReservedBytes), c.r.heap)
+		rest := max(l.used-c.r.held, c.r.heap)
 		room := int64(defaultShare*float64(l.limit)) - rest
 		c.r.all = append(c.r.all, moment{time.Now(), room, int64(s.MaxBytesSize)})
 	}

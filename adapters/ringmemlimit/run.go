@@ -58,7 +58,17 @@ func (c *Controller) read(cache resizable) (r reading, err error) {
 	r.heap = c.sources.heap()
 	if cache != nil {
 		s := cache.Stats()
-		r.held, r.bound = int64(s.ReservedBytes), int64(s.MaxBytesSize)
+		r.bound = int64(s.MaxBytesSize)
+		// ReservedBytes leaves out memory that a Reset, for example, has left for new entries. Only
+		// Resize and Close give any back.
+		c.held = min(max(c.held, int64(s.ReservedBytes)), r.bound)
+		if s.ReservedBytes == 0 { // it may be closed, which only Resize reports; the bound is the same
+			r.closed = errors.Is(cache.Resize(int(r.bound)), ringcache.ErrClosed)
+		}
+		if r.closed {
+			c.held = 0
+		}
+		r.held = c.held
 	}
 	return r, err
 }
@@ -71,12 +81,10 @@ func (c *Controller) follow(cache resizable, r reading, p plan) error {
 	}
 	var err error
 	switch {
+	case r.closed:
+		err = ringcache.ErrClosed
 	case p.bound != r.bound:
 		err = c.resize(cache, r, &p)
-	case r.held == 0: // it may be closed, which only Resize reports; the bound is the same
-		if closed := cache.Resize(int(r.bound)); errors.Is(closed, ringcache.ErrClosed) {
-			err = closed
-		}
 	}
 	if errors.Is(err, ringcache.ErrClosed) {
 		p.bound = 0

@@ -4,6 +4,7 @@ package ringmemlimit
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"log/slog"
 	"strings"
@@ -31,8 +32,9 @@ type program struct {
 	readErr   error
 	resizeErr error
 	least     int64
-	gone      bool // the cache was collected
-	closed    bool // it was closed
+	gone      bool  // the cache was collected
+	closed    bool  // it was closed
+	kept      int64 // by the cache after a Reset; 0: it is full
 	stopped   bool
 	collected chan struct{}
 	log       bytes.Buffer
@@ -59,7 +61,7 @@ func (p *program) sources() sources {
 				p.readings++
 				used := p.heap + p.others
 				if !p.gone && !p.closed {
-					used += p.bound
+					used += cmp.Or(p.kept, p.bound)
 				}
 				levels, err = []level{{p.limit * mb, used * mb}}, p.readErr
 			})
@@ -84,7 +86,7 @@ func (c *programCache) Stats() ringcache.Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := ringcache.Stats{ReservedBytes: uint64(c.bound * mb), MaxBytesSize: uint64(c.bound * mb)}
-	if c.closed {
+	if c.closed || c.kept > 0 {
 		s.ReservedBytes = 0
 	}
 	return s
@@ -101,7 +103,7 @@ func (c *programCache) Resize(maxBytes int) error {
 	case to < c.least:
 		return ringcache.ErrInvalidOptions
 	default:
-		c.bound = to
+		c.bound, c.kept = to, min(c.kept, to)
 		c.resizes++
 		return nil
 	}
@@ -256,6 +258,32 @@ func TestController_ClosedCacheEndsIt(t *testing.T) {
 		<-c.done
 		require.Zero(t, c.Stats().CacheBound)
 		require.Zero(t, c.Stats().Errors)
+	})
+}
+
+// The memory that Reset leaves for new entries is still the cache's, not the rest's.
+func TestController_ResetChangesNoBound(t *testing.T) {
+	run(t, func(t *testing.T, p *program, c *Controller) {
+		time.Sleep(time.Second)
+		synctest.Wait() // until it has been read while full
+		p.set(func() { p.kept = p.bound })
+		time.Sleep(time.Second)
+		p.requireBounds(t, 700, 200)
+		require.EqualValues(t, 100*mb, c.Stats().Rest)
+		require.Zero(t, c.Stats().Shrunk)
+
+		p.set(func() { p.others = 200 }) // an empty cache gives memory back too
+		time.Sleep(time.Second)
+		p.requireBounds(t, 500, 200)
+		p.set(func() { p.others = 0 })
+		time.Sleep(21 * time.Second)
+		p.requireBounds(t, 700, 200)
+
+		p.set(func() { p.closed, p.others = true, 50 })
+		time.Sleep(time.Second)
+		p.requireBounds(t, 700, 850)
+		<-c.done
+		require.Zero(t, c.Stats().CacheBound)
 	})
 }
 

@@ -14,17 +14,17 @@ import (
 type call struct {
 	h          *handler
 	q          *query
-	key        string  // of the flight, and of pauses
-	x          *index  // read before the handler is called
-	called     clock   // likewise
-	f          *flight // that other requests may wait for; nil: none can
-	background bool    // there is no client
+	key        string          // of the flight
+	x          *index          // read before the handler is called
+	called     clock           // likewise
+	f          *flight         // that other requests may wait for; nil: none can
+	background bool            // there is no client
+	ctx        context.Context // of the handler: ends when nobody wants the response any more
 
-	old      *found        // what the request may be answered with, depending on the handler, or nil
-	replaces bool          // the response replaces a stored one
-	why      string        // reason for the call, in the terms of Cache-Status
-	pause    time.Duration // the longest one before the next call, if this one fails
-	settled  bool          // the response has been stored, or must not be
+	old      *found // what the request may be answered with, depending on the handler, or nil
+	replaces bool   // the response replaces a stored one
+	why      string // reason for the call, in the terms of Cache-Status
+	settled  bool   // the response has been stored, or must not be
 }
 
 func newCall(h *handler, q *query, x *index, f *found, u use, why string) *call {
@@ -32,7 +32,7 @@ func newCall(h *handler, q *query, x *index, f *found, u use, why string) *call 
 	c := &call{h: h, q: q, key: flightKey(s, q, x), x: x, called: s.clock(), why: why}
 	c.replaces = f != nil && f.audience >= q.from
 	if u > nothing {
-		c.old, c.pause = f, max(f.whileRevalidate, f.ifError)/pauseTries
+		c.old = f
 	}
 	return c
 }
@@ -46,9 +46,9 @@ func flightKey(s store, q *query, x *index) string {
 // run calls the handler, stores the response if that is allowed, and sends it to w and to the
 // waiting requests. A panic of the handler propagates to the caller.
 func (c *call) run(w http.ResponseWriter) {
-	ctx := c.q.r.Context()
+	c.ctx = c.q.r.Context()
 	if c.f != nil {
-		ctx = c.f.ctx
+		c.ctx = c.f.ctx
 		defer c.f.cancel()
 		if !c.background {
 			defer context.AfterFunc(c.q.r.Context(), func() { c.h.m.flights.leaveLead(c.f) })()
@@ -60,23 +60,22 @@ func (c *call) run(w http.ResponseWriter) {
 	panics := true
 	defer func() {
 		if panics {
-			c.failed()
 			c.end(&outcome{failure: http.StatusInternalServerError})
 		}
 		c.end(nil) // unless it was ended before
 	}()
 	r := c.q.r
 	if c.q.from < c.x.passFrom || c.old != nil { // otherwise it probably must not be stored
-		r = c.q.inFull(ctx, c.old)
+		r = c.q.inFull(c.ctx, c.old)
 	} else {
 		own := *c.q // the handler may modify the request
-		own.r = r.Clone(ctx)
+		own.r = r.Clone(c.ctx)
 		c.q = &own
 	}
 	r = asInKey(r)
 	rec := &recorder{
-		ResponseWriter: w, m: c.h.m, q: c.q, ctx: ctx, begun: time.Now(), old: c.old, why: c.why,
-		end: c.end, header: make(http.Header),
+		ResponseWriter: w, m: c.h.m, q: c.q, ctx: c.ctx, begun: time.Now(), old: c.old,
+		why: c.why, end: c.end, header: make(http.Header),
 	}
 	rec.broken = c.h.ask(rec, r)
 	panics = false
@@ -84,16 +83,17 @@ func (c *call) run(w http.ResponseWriter) {
 		return
 	}
 	// A background call is canceled, too, when the rest of the response is not needed.
-	done := ctx.Err() == nil || c.background && ctx.Err() != context.DeadlineExceeded
+	done := c.ctx.Err() == nil || c.background && c.ctx.Err() != context.DeadlineExceeded
 	f, keep := rec.finish()
-	m, q := c.h.m, c.q
-	status := "fwd=" + c.why + "; fwd-status=" + strconv.Itoa(rec.code)
+	m, q, status := c.h.m, c.q, "fwd="+c.why+"; fwd-status="+strconv.Itoa(rec.code)
 	if !keep {
 		c.unstored(rec, done)
 	} else {
 		if m.store.put(q.key, c.x, q.r, q.from, &f.entry, c.called) {
-			c.settle()
+			c.settled = true
 			status += "; stored"
+		} else { // what it should have replaced is out of date
+			m.store.remove(c.x, q.r)
 		}
 		c.end(&outcome{response: f, r: q.r})
 	}
@@ -109,43 +109,34 @@ func (c *call) run(w http.ResponseWriter) {
 
 // unstored finishes a call whose response is not stored. done is false if the handler was canceled.
 func (c *call) unstored(rec *recorder, done bool) {
-	m, q := c.h.m, c.q
-	switch {
-	case done && (rec.failed || rec.broken):
-		c.failed()
-	case done && rec.code < 500:
-		c.settle()
-		m.store.pass(q.key, c.x, q.from)
-		if c.replaces && (rec.code != http.StatusNotModified || rec.unchanged) {
-			m.store.remove(c.x, q.r)
-		}
+	if !done || rec.failed || rec.broken || rec.code >= 500 {
+		return
 	}
-}
-
-// settle notes that the handler has not failed.
-func (c *call) settle() {
 	c.settled = true
-	c.h.m.pauses.end(c.key)
-}
-
-// failed begins a pause if there is a stale response for it. A background call does so when it
-// ends.
-func (c *call) failed() {
-	if !c.background && c.old != nil && c.old.mayReplaceError() {
-		c.pauseAfter()
+	c.h.m.store.pass(c.q.key, c.x, c.q.from)
+	if c.replaces && (rec.code != http.StatusNotModified || rec.unchanged) {
+		c.h.m.store.remove(c.x, c.q.r)
 	}
 }
 
-// pauseAfter begins a pause after a failure.
-func (c *call) pauseAfter() {
-	c.h.m.pauses.begin(c.key, min(c.pause, c.h.m.options.RevalidateTimeout))
-}
-
-// end gives the result of the call to the waiting requests. Only the first call has an effect.
+// end gives the result of the call to the waiting requests. Only the first call has an effect. If
+// the handler has failed, the pause begins before another call can.
 func (c *call) end(result *outcome) {
+	if c.failed(result) {
+		c.h.m.beginPause([]byte(c.key[:len(c.key)-1]), c.old) // without the audience
+	}
 	if c.f != nil {
 		c.h.m.flights.end(c.f, result)
 	}
+}
+
+// failed reports whether a call with this result is followed by a pause.
+func (c *call) failed(result *outcome) bool {
+	if c.background { // unless another flight has replaced this one
+		return !c.settled && (result == nil || result.failure != 0) && c.h.m.flights.land(c.f)
+	}
+	return result != nil && slices.Contains(failures, result.failure) &&
+		c.old != nil && c.old.mayReplaceError() && c.ctx.Err() == nil
 }
 
 // share answers a request with the result of the call that it has waited for. It returns false if
@@ -188,14 +179,11 @@ func (c *call) fail(w http.ResponseWriter, code int) {
 // not revalidated again for a while.
 func (c *call) runInBackground() {
 	defer func() {
-		if !c.settled {
-			c.pauseAfter()
-		}
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			logPanic(c.q.r, v)
 		}
 	}()
-	if c.h.changed(c.q, c.x) {
+	if c.h.changed(c.q, c.x, c.old) {
 		c.settled = true
 		c.end(&outcome{})
 		c.f.cancel()

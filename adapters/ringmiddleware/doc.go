@@ -7,17 +7,17 @@
 //	http.ListenAndServe(":8080", pages.Handler(mux))
 //
 // The handler's Cache-Control or Expires header says which responses may be stored and for how
-// long, and Vary which request headers a response depends on. A response that states no lifetime
-// gets [Options].TTL. A stale response with a validator is revalidated. Concurrent equal requests
-// share one call of the handler.
+// long; Vary says which request headers a response depends on. [Options].TTL is for responses that
+// state no lifetime. A stale response with a validator is revalidated. Concurrent equal requests
+// can share one call of the handler.
 //
 // # Guarantees
 //
-// A client gets only shareable responses for the same key (by default the URL) and the same values
-// of the headers in Vary. Once a successful POST, PUT, DELETE or PATCH has been answered, or an
-// Invalidate method has returned, no later request gets a removed response, or one from an earlier
-// call of the handler. This holds for all Middlewares with the same cache and prefix, and after a
-// Reset of the cache.
+// Clients share only responses that permit it, for the same key (by default the URL) and the same
+// values of the headers in Vary. Once a successful POST, PUT, DELETE or PATCH has been answered, or
+// an Invalidate method has returned, no later request gets a removed response, or one from an
+// earlier call of the handler. This holds for all Middlewares with the same cache and prefix, and
+// after a Reset of the cache.
 //
 // The README lists the supported and unsupported parts of RFC 9111.
 package ringmiddleware

@@ -10,7 +10,8 @@ import (
 
 // entry is a stored response. It is encoded as one value of the cache:
 //
-//	form 2, audience, validator                   a byte each
+//	form 3, audience, validator, failures         a byte each
+//	end of the pause after them                   8 bytes, in milliseconds since 1970
 //	status code                                   a uvarint
 //	moment                                        a uvarint, in milliseconds since 1970
 //	age, lifetime, whileRevalidate, ifError       each a uvarint, in milliseconds
@@ -24,6 +25,8 @@ type entry struct {
 	code      int
 	audience  audience
 	validator validator
+	failures  byte  // of the handler, since it was stored
+	pauseEnd  int64 // in milliseconds since 1970
 
 	moment          int64         // when it was stored, in milliseconds since 1970
 	age             time.Duration // at that moment
@@ -64,7 +67,10 @@ func validatorOf(code int, h http.Header, made time.Time) validator {
 	return noValidator
 }
 
-const entryForm = 2
+const (
+	entryForm  = 3
+	failuresAt = 3
+)
 
 // keepValid is how long a response with a validator is kept after its lifetime, to be used again if
 // the handler says that it is still the same.
@@ -120,7 +126,8 @@ func (e *entry) sameFor(a, b *http.Request) bool {
 
 // encode appends the entry to dst.
 func (e *entry) encode(dst []byte) []byte {
-	dst = append(dst, entryForm, byte(e.audience), byte(e.validator))
+	dst = append(dst, entryForm, byte(e.audience), byte(e.validator), e.failures)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(e.pauseEnd))
 	dst = binary.AppendUvarint(dst, uint64(e.code))
 	dst = binary.AppendUvarint(dst, uint64(e.moment))
 	for _, t := range []time.Duration{e.age, e.lifetime, e.whileRevalidate, e.ifError} {
@@ -150,6 +157,10 @@ func decodeEntry(v []byte) (e entry, ok bool) {
 	d.form(entryForm)
 	e.audience = audience(d.byte(byte(everyone)))
 	e.validator = validator(d.byte(byte(tagged)))
+	e.failures = d.byte(maxFailures)
+	var end [8]byte
+	copy(end[:], d.take(len(end)))
+	e.pauseEnd = int64(binary.LittleEndian.Uint64(end[:]))
 	e.code = int(d.number(999))
 	e.moment = int64(d.number(math.MaxInt64))
 	e.age, e.lifetime = d.time(), d.time()

@@ -17,7 +17,8 @@ func someEntries() []entry {
 		{code: 404, lifetime: time.Hour, header: []field{{"X-Empty", ""}}, body: []byte("gone")},
 		{
 			code: 200, audience: everyone, validator: tagged, stamps: []uint64{0, math.MaxUint64},
-			moment: math.MaxInt64, lifetime: maxTime, age: 1500 * time.Millisecond,
+			failures: maxFailures, pauseEnd: math.MaxInt64, moment: math.MaxInt64,
+			lifetime: maxTime, age: 1500 * time.Millisecond,
 			whileRevalidate: time.Minute, ifError: maxTime,
 			header: []field{{"Etag", `"1"`}, {"Vary", "Accept"}, {"X-Own", "\x00\xff"}},
 			body:   make([]byte, 1000),
@@ -37,8 +38,9 @@ func TestEntry_ComesBack(t *testing.T) {
 func TestEntry_IsCompact(t *testing.T) {
 	e := entry{code: 200, lifetime: 50 * time.Millisecond,
 		header: []field{{"Cache-Control", "max-age=60"}, {"Etag", `"1"`}}}
-	// Form, audience, validator; code 2, five times, three counts; fields of two lengths, name, value.
-	require.Len(t, e.encode(nil), 3+2+5+3+(2+13+10)+(2+4+3))
+	// Form, audience, validator, pause; code 2, five times, three counts; fields of two lengths,
+	// name, value.
+	require.Len(t, e.encode(nil), 12+2+5+3+(2+13+10)+(2+4+3))
 }
 
 // What was cut off, or has something behind it, is no entry.
@@ -52,18 +54,20 @@ func TestEntry_Refused(t *testing.T) {
 		_, ok := decodeEntry(append(v, 0))
 		require.False(t, ok)
 	}
-	const head = "\x02\x00\x00\xc8\x01\x00\x00\x00\x00\x00\x00"
+	const pause = "\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	const head = "\x03\x00\x00" + pause + "\xc8\x01\x00\x00\x00\x00\x00\x00"
 	const max = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
 	_, ok := decodeEntry([]byte(head + "\x00\x00"))
 	require.True(t, ok)
 	for name, v := range map[string]string{
 		"another form":       "\x01" + head[1:] + "\x00\x00",
-		"another audience":   "\x02\x03" + head[2:] + "\x00\x00",
-		"another validator":  "\x02\x00\x03" + head[3:] + "\x00\x00",
-		"code 100":           "\x02\x00\x00\x64\x00\x00\x00\x00\x00\x00\x00\x00",
-		"code 2^64-1":        "\x02\x00\x00" + max + "\x00\x00\x00\x00\x00\x00\x00\x00",
-		"moment 2^64-1":      "\x02\x00\x00\xc8\x01" + max + "\x00\x00\x00\x00\x00\x00\x00",
-		"time 2^64-1":        "\x02\x00\x00\xc8\x01\x00" + max + "\x00\x00\x00\x00\x00\x00",
+		"another audience":   "\x03\x03" + head[2:] + "\x00\x00",
+		"another validator":  "\x03\x00\x03" + head[3:] + "\x00\x00",
+		"too many failures":  "\x03\x00\x00\x1f" + head[4:] + "\x00\x00",
+		"code 100":           "\x03\x00\x00" + pause + "\x64\x00\x00\x00\x00\x00\x00\x00\x00",
+		"code 2^64-1":        "\x03\x00\x00" + pause + max + "\x00\x00\x00\x00\x00\x00\x00\x00",
+		"moment 2^64-1":      "\x03\x00\x00" + pause + "\xc8\x01" + max + "\x00\x00\x00\x00\x00\x00\x00",
+		"time 2^64-1":        "\x03\x00\x00" + pause + "\xc8\x01\x00" + max + "\x00\x00\x00\x00\x00\x00",
 		"2^64-1 fields":      head + max + "\x00",
 		"more than fit":      head + "\x03\x00\x00\x00",
 		"name of 2^64-1":     head + "\x01" + max + "\x00\x00",

@@ -88,13 +88,13 @@ func (h *handler) serve(w http.ResponseWriter, q *query) {
 	for n := 1; ; n++ {
 		x := h.m.store.index(q.key)
 		f, u, why := h.lookup(buf, x, q)
-		paused := u == ifError && h.m.pauses.holds(flightKey(h.m.store, q, x))
+		paused := u == ifError && h.m.isPaused(q, x, f, *buf)
 		if u >= whileUpdating || paused {
 			if n == 1 { // otherwise it has waited for the handler
 				h.m.tally.hits.Add(1)
 			}
 			if u == whileUpdating {
-				h.update(q, x, f)
+				h.update(q, x, f, *buf)
 			}
 			h.m.answer(w, q.r, f, wholeSeconds(f.now), "hit; ttl="+wholeSeconds(f.left()))
 			return
@@ -126,6 +126,9 @@ func (h *handler) lookup(buf *[]byte, x *index, q *query) (f *found, u use, why 
 	*buf = v
 	switch {
 	case ok:
+		if h.m.options.StaleWhileRevalidate == 0 { // but was not when the entry was stored
+			got.whileRevalidate = 0
+		}
 		u, why = q.use(&got)
 		return &got, u, why
 	case len(x.vary) > 0:
@@ -158,7 +161,7 @@ func (h *handler) fetch(
 		return h.wait(w, c, flight)
 	}
 	c.f = flight
-	if h.changed(q, x) { // by a flight that has ended since the lookup
+	if h.changed(q, x, c.old) { // by a flight that has ended since the lookup
 		c.end(&outcome{})
 		return false
 	}
@@ -182,27 +185,27 @@ func (h *handler) wait(w http.ResponseWriter, c *call, f *flight) bool {
 	return c.share(w, result)
 }
 
-// changed reports whether the index has changed, or the request can now be answered from the cache.
-func (h *handler) changed(q *query, x *index) bool {
+// changed reports whether the index has changed, the request can now be answered from the cache, or
+// the handler has failed for old, if that is not nil.
+func (h *handler) changed(q *query, x *index, old *found) bool {
 	now := h.m.store.index(q.key)
 	if now == nil || !now.equal(x) {
 		return true
 	}
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
-	_, u, _ := h.lookup(buf, x, q)
-	return u == fully
+	f, u, _ := h.lookup(buf, x, q)
+	return u == fully || f != nil && old != nil && f.failures > old.failures
 }
 
-// update calls the handler in the background for a response that replaces f.
-func (h *handler) update(q *query, x *index, f *found) {
-	key := flightKey(h.m.store, q, x)
-	if h.m.pauses.holds(key) {
+// update calls the handler in the background for a response that replaces f, whose entry is v.
+func (h *handler) update(q *query, x *index, f *found, v []byte) {
+	if h.m.isPaused(q, x, f, v) {
 		return
 	}
 	c := newCall(h, q, x, f, whileUpdating, "stale")
 	flight := h.m.flights.begin(
-		q.r.Context(), key, c.called.purged, h.m.options.RevalidateTimeout)
+		q.r.Context(), c.key, c.called.purged, h.m.options.RevalidateTimeout)
 	if flight == nil {
 		return
 	}

@@ -18,14 +18,14 @@ type Options struct {
 	Prefix string
 
 	// Key returns the cache key of a request, by default [DefaultKey]. Requests with the same key
-	// get the same response, except for Vary. The key must not depend on the method. A request with
-	// an empty key bypasses the cache.
+	// share responses, except for Vary. The key must not depend on the method. A request with an
+	// empty key bypasses the cache.
 	Key func(r *http.Request) string
 
-	// TTL is the lifetime of responses that state none, for some status codes (see the README) and
-	// requests without Cookie and Authorization. Leave it at 0, the default, if a handler
-	// identifies clients by another header, such as an API key, and neither sends Cache-Control:
-	// private nor names that header in Vary: clients would get each other's responses.
+	// TTL is the lifetime of responses that state none, for some status codes and requests (see the
+	// README). Leave it at 0, the default, if a handler identifies clients by a header other than
+	// Cookie and Authorization, such as an API key, and neither sends Cache-Control: private nor
+	// names that header in Vary: clients would get each other's responses.
 	TTL time.Duration
 
 	// StaleWhileRevalidate is how long after its lifetime a response is served while the handler
@@ -34,9 +34,9 @@ type Options struct {
 	// 503 or 504. With 0, the default, only responses with a stale-if-error directive are.
 	//
 	// Both apply to responses without the directive of that name and without must-revalidate,
-	// proxy-revalidate and s-maxage. After a failure, all requests get the stale response at once,
-	// and the handler is called again after a second. This pause doubles with each failure, up to
-	// 1/8 of the longer time, or RevalidateTimeout if that is less.
+	// proxy-revalidate, no-cache and s-maxage. After a failure, requests get the stale response at
+	// once for a second; then the handler is called again. This pause doubles with each failure, up
+	// to 1/8 of the longer time, or RevalidateTimeout if that is less.
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
@@ -46,12 +46,12 @@ type Options struct {
 
 	// MaxBody is the length in bytes of the longest body that is stored, 1 MB by default; longer
 	// ones pass through. 1/16 of the cache's bound is a limit too. A response in progress may use
-	// three times as much memory.
+	// four times as much memory.
 	MaxBody int
 
 	// Status is the name of this cache in the Cache-Status header (RFC 9211), which reports how the
-	// cache handled the request. It must be a token, such as "ringcache". The default is no such
-	// header.
+	// cache handled the request. It may contain letters, digits and - . _ only. The default is no
+	// such header.
 	Status string
 }
 
@@ -109,12 +109,11 @@ type Middleware struct {
 	store   store
 	flights flights
 	tally   tally
-	pauses  pauses
 }
 
 // New returns a middleware that stores responses in c, which the caller still owns. After c has
-// been closed, every request calls the handler. The error is [ringcache.ErrInvalidOptions] if an
-// option is out of range. New panics if c is nil.
+// been closed, every request is a miss. The error is [ringcache.ErrInvalidOptions] if an option is
+// invalid. New panics if c is nil.
 func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 	if c == nil {
 		panic("ringmiddleware: make middleware: cache is nil")
@@ -133,9 +132,9 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 // logged. While other requests wait, the context of next isn't canceled when the client
 // disconnects.
 //
-// A background revalidation calls next after the request has ended, with the values of its context.
-// Wrap routers that reuse these values, such as chi and echo: a Middleware between such a router and
-// its handlers would store wrong pages.
+// A background revalidation may call next after the request has ended, with the values of its
+// context. If your router reuses these values, as chi and echo do, wrap the router: a Middleware
+// between it and its handlers could store wrong pages.
 func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m, next} }
 
 // Invalidate removes all variants of the responses under a key, as returned by [Options].Key, and
@@ -149,7 +148,7 @@ func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key
 func (m *Middleware) InvalidateTag(tag string) bool { return m.store.purge("t" + tag) }
 
 // InvalidatePrefix removes all responses whose key begins with prefix, like
-// [Middleware.InvalidateTag]. It compares whole segments of the path: "https://host/items" covers
+// [Middleware.InvalidateTag]. It compares the host and whole segments: "https://host/items" covers
 // "https://host/items?page=1" and "https://host/items/7", but not "https://host/items2". It ignores
 // a trailing slash, a query, and segments after the seventh, and then removes more. For the scheme
 // and case of the host, see [DefaultKey].
@@ -168,7 +167,7 @@ func (m *Middleware) InvalidatePrefix(prefix string) bool {
 // statistics count.
 type Stats struct {
 	// Requests counts GET and HEAD requests that have a key and don't bypass the cache; Hits, those
-	// answered from it, stale responses included.
+	// answered from it, fresh or stale, without waiting for the handler.
 	Requests, Hits uint64
 }
 

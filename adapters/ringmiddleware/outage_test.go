@@ -2,6 +2,7 @@ package ringmiddleware
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -140,6 +141,88 @@ func TestOutage_OneRetry(t *testing.T) {
 	})
 }
 
+// However many pages fail, none is asked for again during its pause, and the pauses take no room.
+func TestOutage_ManyPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failing atomic.Bool
+		r := newTimedRig(t, Options{StaleIfError: time.Hour},
+			func(w http.ResponseWriter, req *http.Request) {
+				if failing.Load() {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				says("page", fresh)(w, req)
+			})
+		const pages = 2000
+		getAll := func() {
+			for i := range pages {
+				require.Equal(t, "page", r.get(fmt.Sprint("/", i)).body)
+			}
+		}
+		getAll()
+		time.Sleep(2 * time.Minute)
+		failing.Store(true)
+		entries := r.cache.Len()
+		getAll()
+		getAll()
+		r.wantAsked(2 * pages)
+		require.Equal(t, entries, r.cache.Len())
+	})
+}
+
+// Calls that fail at the same time are one failure: the next call is after the first pause.
+func TestOutage_FailuresAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := failing{tag: `ETag: "1"`}
+		r := newTimedRig(t, Options{StaleIfError: time.Hour}, f.ServeHTTP)
+		r.get("/")
+		time.Sleep(2 * time.Minute)
+		f.code.Store(503)
+		r.sendMany(10, http.MethodGet, "/", "Cache-Control: no-cache")()
+		r.wantAsked(11)
+		time.Sleep(firstPause)
+		r.get("/")
+		r.wantAsked(12)
+	})
+}
+
+// A request that must not wait for the handler is not the one that calls it after a pause.
+func TestOutage_OnlyIfCachedIsNoRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f failing
+		r := newTimedRig(t, Options{StaleIfError: time.Hour}, f.ServeHTTP)
+		r.get("/")
+		time.Sleep(2 * time.Minute)
+		f.code.Store(503)
+		r.get("/")
+		const only = "Cache-Control: only-if-cached"
+		require.Equal(t, "page", r.get("/", only).body)
+		time.Sleep(firstPause)
+		require.Equal(t, 504, r.get("/", only).code)
+		r.get("/")
+		r.wantAsked(3)
+	})
+}
+
+// A pause that seems to begin in the future is over: it began before the clock was set back.
+func TestOutage_AfterTheClockWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f failing
+		r := newTimedRig(t, Options{StaleIfError: 10 * time.Hour}, f.ServeHTTP)
+		r.get("/")
+		time.Sleep(2 * time.Minute)
+		f.code.Store(503)
+		r.get("/")
+		key := r.m.store.entryKey(r.m.store.index(r.url+"/"), newRequest("/"))
+		e, ok := decodeEntry(r.cache.Get(nil, key))
+		require.True(t, ok)
+		e.pauseEnd += time.Hour.Milliseconds()
+		require.NoError(t, r.cache.Set(key, e.encode(nil)))
+		r.get("/")
+		r.wantAsked(3)
+	})
+}
+
 // In the background as well, the first pause is a second, and the next ones twice as long each.
 func TestOutage_PausesInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -191,26 +274,59 @@ func TestOutage_PanicsAndDeadlines(t *testing.T) {
 	})
 }
 
-// A client that leaves is no failure of the handler.
+// A client that leaves is no failure of the handler, whether that answers with an error or panics
+// as a reverse proxy does in the middle of a response.
 func TestOutage_CanceledIsNoFailure(t *testing.T) {
+	for name, fail := range map[string]func(w http.ResponseWriter){
+		"error": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
+		"panic": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n atomic.Int64
+				r := newTimedRig(t, Options{StaleIfError: time.Hour},
+					func(w http.ResponseWriter, req *http.Request) {
+						if n.Add(1) == 2 {
+							<-req.Context().Done()
+							fail(w)
+							return
+						}
+						says("page", fresh)(w, req)
+					})
+				r.get("/")
+				time.Sleep(2 * time.Minute)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				require.Error(t, r.send(ctx, http.MethodGet, "/").err)
+				synctest.Wait()
+				require.Equal(t, "fwd=stale; fwd-status=200; stored", r.get("/").status())
+			})
+		})
+	}
+}
+
+// The pause begins with the header of an error, however long its body takes.
+func TestOutage_LongError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var n atomic.Int64
+		var failing atomic.Bool
 		r := newTimedRig(t, Options{StaleIfError: time.Hour},
 			func(w http.ResponseWriter, req *http.Request) {
-				if n.Add(1) == 2 {
-					<-req.Context().Done()
-					w.WriteHeader(http.StatusBadGateway)
-					return
+				if failing.Load() {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					time.Sleep(time.Minute)
 				}
 				says("page", fresh)(w, req)
 			})
 		r.get("/")
 		time.Sleep(2 * time.Minute)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		require.Error(t, r.send(ctx, http.MethodGet, "/").err)
+		failing.Store(true)
+		first := r.sendMany(1, http.MethodGet, "/")
 		synctest.Wait()
-		require.Equal(t, "fwd=stale; fwd-status=200; stored", r.get("/").status())
+		for range 10 {
+			require.Contains(t, r.send(t.Context(), http.MethodGet, "/").status(), "hit")
+		}
+		require.Equal(t, "page", first()[0].body)
+		r.wantAsked(2)
 	})
 }
 

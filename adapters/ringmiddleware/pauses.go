@@ -1,66 +1,65 @@
 package ringmiddleware
 
 import (
-	"hash/maphash"
-	"sync/atomic"
+	"bytes"
+	"encoding/binary"
 	"time"
+
+	"github.com/ringcache/ringcache"
 )
 
 // While the handler fails for a response that may be served stale, it is called again after a pause
 // of firstPause, which is doubled with each failure, up to a fraction of the time for which the
-// response may be stale.
+// response may be stale. The pause is a part of the entry, and has a fixed length there, so that it
+// is overwritten in place: however many responses are concerned, none is evicted for it, unless
+// they are compressed (ringcache.Options.Compressor), which a read undoes as well.
 const (
-	firstPause = time.Second
-	pauseTries = 8
+	firstPause  = time.Second
+	pauseTries  = 8
+	maxFailures = 30 // more do not change the pause
 )
 
-// pauses are those of the responses for which the handler has failed. Their number is fixed: keys
-// with the same hash share a place, and the later pause replaces the earlier one.
-type pauses [1 << 8]atomic.Pointer[pause]
-
-type pause struct {
-	key    string
-	length time.Duration
-	until  time.Time
+// pauseOf returns the length of the pause after so many failures.
+func (m *Middleware) pauseOf(f *found, failures byte) time.Duration {
+	most := min(max(f.whileRevalidate, f.ifError)/pauseTries, m.options.RevalidateTimeout)
+	return min(firstPause<<(failures-1), most)
 }
 
-var pauseSeed = maphash.MakeSeed()
-
-// at returns the place of a key, and its pause or nil.
-func (p *pauses) at(key string) (*atomic.Pointer[pause], *pause) {
-	place := &p[maphash.String(pauseSeed, key)%uint64(len(p))]
-	now := place.Load()
-	if now != nil && now.key != key {
-		now = nil
-	}
-	return place, now
+// markPause writes a pause that begins now into v, the encoded entry f.
+func (m *Middleware) markPause(v []byte, f *found, failures byte) {
+	v[failuresAt] = failures
+	end := m.store.now() + m.pauseOf(f, failures).Milliseconds()
+	binary.LittleEndian.PutUint64(v[failuresAt+1:], uint64(end))
 }
 
-// begin begins a pause after a failure.
-func (p *pauses) begin(key string, most time.Duration) {
-	place, last := p.at(key)
-	length := firstPause
-	if last != nil {
-		length = 2 * last.length
-	}
-	length = min(length, most)
-	place.Store(&pause{key, length, time.Now().Add(length)})
+// beginPause begins a pause after a failure, unless the entry f has been replaced since it was
+// read, or another call has failed.
+func (m *Middleware) beginPause(key []byte, f *found) {
+	_ = m.store.cache.Update(key, func(e *ringcache.Entry[[]byte]) {
+		now, ok := decodeEntry(e.Value)
+		if ok && now.moment == f.moment && now.failures == f.failures {
+			m.markPause(e.Value, f, min(f.failures+1, maxFailures))
+			e.Set(e.Value)
+		}
+	})
 }
 
-// end forgets the failures of a key.
-func (p *pauses) end(key string) {
-	if place, last := p.at(key); last != nil {
-		place.CompareAndSwap(last, nil)
-	}
-}
-
-// holds reports whether the handler must not be called yet. When a pause is over, one caller may.
-func (p *pauses) holds(key string) bool {
-	place, last := p.at(key)
-	if last == nil {
+// isPaused reports whether the handler must not be called yet. When a pause is over, one request
+// may. v is the encoded entry f.
+func (m *Middleware) isPaused(q *query, x *index, f *found, v []byte) bool {
+	if f.failures == 0 {
 		return false
 	}
-	now := time.Now()
-	next := &pause{key, last.length, now.Add(last.length)}
-	return now.Before(last.until) || !place.CompareAndSwap(last, next)
+	// It is longer than the pause if the clock was set back.
+	left := time.Duration(f.pauseEnd-m.store.now()) * time.Millisecond
+	if left > 0 && left <= m.pauseOf(f, f.failures) {
+		return true
+	}
+	if q.asks.hasAny("only-if-cached") { // it does not wait for the handler
+		return false
+	}
+	next := bytes.Clone(v)
+	m.markPause(next, f, f.failures)
+	mine, _ := m.store.cache.CompareAndSwap(m.store.entryKey(x, q.r), v, next)
+	return !mine
 }

@@ -123,21 +123,32 @@ func (s store) stamp(group string) (uint64, bool) {
 	return binary.LittleEndian.Uint64(v), true
 }
 
-// makeStamp returns the stamp of a group, which it creates if there is none.
-func (s store) makeStamp(group string) (stamp uint64, err error) {
-	if stamp, ok := s.stamp(group); ok {
-		return stamp, nil
-	}
-	fresh := s.tick(false).stamp
-	err = s.cache.Update(s.groupKey(nil, group), func(e *ringcache.Entry[[]byte]) {
-		if len(e.Value) == 8 { // another request was faster
-			stamp = binary.LittleEndian.Uint64(e.Value)
-			return
+// makeStamp returns the stamp of a group, which it creates if there is none. Its record exists, as
+// a draft, before the stamp is drawn, and is replaced only if no invalidation has deleted it since.
+// Otherwise a call that began in between would take the stamp for one of an untouched group.
+func (s store) makeStamp(group string) (uint64, error) {
+	key := s.groupKey(nil, group)
+	for {
+		if stamp, ok := s.stamp(group); ok {
+			return stamp, nil
 		}
-		stamp = fresh
-		e.Set(binary.LittleEndian.AppendUint64(nil, stamp))
-	})
-	return stamp, err
+		draft := append(binary.LittleEndian.AppendUint64(nil, s.tick(false).stamp), 'd')
+		was, stored, err := s.cache.SetIfAbsent(nil, key, draft, s.cache.Options().TTL)
+		switch {
+		case err != nil:
+			return 0, err
+		case len(was) == 8: // another request was faster
+			continue
+		case !stored:
+			draft = was // of another request
+		}
+		stamp := s.tick(false).stamp
+		made, err := s.cache.CompareAndSwap(
+			key, draft, binary.LittleEndian.AppendUint64(nil, stamp))
+		if made || err != nil {
+			return stamp, err
+		}
+	}
 }
 
 // stamps returns the stamps of groups for a response that the handler was called for at a time of

@@ -6,8 +6,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringcache/ringcache"
 )
 
 func TestPurge_Paths(t *testing.T) {
@@ -166,6 +170,31 @@ func TestPurge_TooManyTags(t *testing.T) {
 	}
 }
 
+// Such a response ends the stored one, which would otherwise be served until its pauses end.
+func TestPurge_TooManyTagsAfterAFailure(t *testing.T) {
+	for _, while := range []time.Duration{0, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			f := failing{tag: "Cache-Tag: 1"}
+			o := Options{StaleIfError: time.Hour, StaleWhileRevalidate: while}
+			r := newTimedRig(t, o, f.ServeHTTP)
+			r.get("/")
+			time.Sleep(2 * time.Minute)
+			f.code.Store(503)
+			for range 2 {
+				require.Equal(t, "page", r.get("/").body)
+				time.Sleep(firstPause + slow)
+			}
+			f.tag = "Cache-Tag: " + numbered(maxTags+1)
+			f.code.Store(0)
+			r.get("/")
+			time.Sleep(3 * time.Second)
+			r.get("/")
+			time.Sleep(2 * slow)
+			require.Equal(t, "fwd=uri-miss; fwd-status=200", r.get("/").status())
+		})
+	}
+}
+
 func numbered(n int) string {
 	var tags []string
 	for i := range n {
@@ -198,5 +227,36 @@ func TestPurge_Evictions(t *testing.T) {
 		}
 		require.NotEqual(t, before, r.get("/").body)
 		require.Contains(t, r.get("/").status(), "hit")
+	}
+}
+
+// An invalidation covers calls that began before it, even while a request makes the group's record.
+func TestPurge_WhileAGroupIsMade(t *testing.T) {
+	for ticks := range 2 {
+		var s store
+		var called clock
+		left := -1 // how many ticks of the clock until the invalidation
+		cache, err := ringcache.NewWithOptions(ringcache.Options{
+			MaxBytes: 32 << 20,
+			OnRemove: func(r ringcache.Removal) {
+				if string(r.Key) != string(s.groupKey(nil, "c")) {
+					return
+				}
+				if left--; left == -1 {
+					called = s.clock()
+					s.purge("tred")
+				}
+			},
+		})
+		require.NoError(t, err)
+		s.cache = cache
+		s.tick(false)
+		left = ticks
+		_, err = s.makeStamp("tred")
+		require.NoError(t, err)
+		require.NotZero(t, called, "the invalidation was not in between")
+		_, ok := s.stamps([]string{"tred"}, called)
+		require.False(t, ok, ticks)
+		require.NoError(t, cache.Close())
 	}
 }

@@ -96,6 +96,17 @@ func TestStale_RequestsThatWantNone(t *testing.T) {
 	}
 }
 
+// An option that is off now has no effect on what was stored while it was on, as in a file.
+func TestStale_OptionThatIsOffNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTimedRig(t, Options{StaleWhileRevalidate: time.Hour}, counts(fresh))
+		r.get("/")
+		time.Sleep(61 * time.Second)
+		r.m.options.StaleWhileRevalidate = 0
+		require.Equal(t, "2", r.get("/").body)
+	})
+}
+
 // While a response is updated in the background, all get the old one at once; then the new one.
 func TestStale_OneUpdateForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -217,6 +228,36 @@ func TestStale_NobodyWaitsForTheUpdate(t *testing.T) {
 				r.wantAsked(3)
 			})
 		}
+	}
+}
+
+// An update that another call has replaced is no failure of the handler: no pause follows.
+func TestStale_ReplacedUpdateIsNoFailure(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var n atomic.Int64
+			r := newTimedRig(t, Options{StaleWhileRevalidate: 10 * time.Second},
+				func(w http.ResponseWriter, req *http.Request) {
+					at := n.Add(1)
+					if at == 2 {
+						<-req.Context().Done()
+						time.Sleep(500 * time.Millisecond)
+						if panics {
+							panic(http.ErrAbortHandler)
+						}
+					}
+					says(fmt.Sprint(at), "Cache-Control: max-age=1")(w, req)
+				})
+			r.get("/")
+			time.Sleep(5 * time.Second)
+			require.Equal(t, "1", r.get("/").body) // begins the update
+			time.Sleep(10 * time.Second)           // the window is over, the update is not
+			require.Equal(t, "3", r.get("/").body)
+			time.Sleep(1200 * time.Millisecond)
+			require.Equal(t, "3", r.get("/").body)
+			synctest.Wait()
+			r.wantAsked(4)
+		})
 	}
 }
 

@@ -114,6 +114,8 @@ func TestRFC_TTLOption(t *testing.T) {
 		{"private", 200, nil, lines("Cache-Control: private"), 2},
 		{"Cookie", 200, lines("Cookie: a=b"), nil, 2},
 		{"Cookie, public", 200, lines("Cookie: a=b"), lines("Cache-Control: public"), 1},
+		{"Cookie, must-revalidate", 200, lines("Cookie: a=b"),
+			lines("Cache-Control: must-revalidate"), 1},
 		{"Authorization", 200, lines("Authorization: Basic x"), nil, 2},
 		{"Authorization, public", 200, lines("Authorization: Basic x"),
 			lines("Cache-Control: public"), 1},

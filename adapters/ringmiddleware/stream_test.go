@@ -125,8 +125,8 @@ type counting struct {
 
 func (c *counting) Write(p []byte) (int, error) { c.n += len(p); return len(p), nil }
 
-// What the handler flushes comes at once, and others do not wait for its end, or not for long. If it
-// says how long it is good for, it is kept; Options.TTL is not for it.
+// A flushed response is sent at once, and other requests hardly wait for its end. It is stored only
+// if it says how long it is fresh: Options.TTL does not apply to it.
 func TestStream_Flush(t *testing.T) {
 	for _, said := range []bool{true, false} {
 		received := make(chan bool)

@@ -86,7 +86,7 @@ var unpassedOptimal = map[string]string{
 	"other-set-cookie":                "a response that sets a cookie is for one client",
 	"partial-store-":                  "partial responses are not stored",
 	"status-":                         "only the codes in the table above are stored",
-	"status-200-must-understand":      "`must-understand` is treated as `no-store`",
+	"status-200-must-understand":      "`must-understand` is ignored",
 	"vary-normalise-":                 "values of headers are compared byte by byte",
 }
 

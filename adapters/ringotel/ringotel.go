@@ -1,5 +1,5 @@
-// Package ringotel exports the statistics of caches of package
-// [github.com/ringcache/ringcache] to OpenTelemetry.
+// Package ringotel exports the statistics of [github.com/ringcache/ringcache] caches to
+// OpenTelemetry.
 //
 //	pages := ringcache.New(256 << 20)
 //	registration, err := ringotel.Register(otel.GetMeterProvider(), "pages", pages)
@@ -36,9 +36,9 @@ var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 // Register reports a cache to the readers of a provider until Unregister of the result is called.
 // It returns [ErrInvalidName], wrapped, or an error of the provider, and panics if cache is nil.
 //
-// Each collection calls [ringcache.Cache.UpdateStats] once, which briefly locks every bucket, and
-// delays no lookup. A closed cache is still reported, with its last counters and with gauges of 0
-// except for its limit.
+// Each collection calls [ringcache.Cache.UpdateStats] once, which briefly locks every bucket. A
+// closed cache is still reported, with its last counters and with gauges of 0 except for its
+// limits.
 //
 // Any number of caches may be registered, at any time. Their names must differ, since readers
 // cannot distinguish measurements with the same name. The registration does not keep the cache

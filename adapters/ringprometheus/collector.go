@@ -7,8 +7,8 @@
 //	pages := ringcache.New(256 << 20)
 //	err := caches.Register("pages", pages)
 //
-// Each metric has the label cache, which is the name that the cache was registered
-// under. The README lists all metrics, and describes a Grafana dashboard and alerting rules.
+// Each metric has the label cache, the name under which the cache was registered. The README lists
+// all metrics, and describes a Grafana dashboard and alerting rules.
 package ringprometheus
 
 import (
@@ -25,7 +25,7 @@ import (
 
 // Errors of [Collector.Register]. Test for them with [errors.Is].
 var (
-	// ErrNameTaken is returned when another cache has that name.
+	// ErrNameTaken is returned when a cache already has that name.
 	ErrNameTaken = errors.New("name is taken")
 
 	// ErrInvalidName is returned when the name is empty or not valid UTF-8 and
@@ -37,7 +37,7 @@ var (
 // registered and unregistered while it is scraped. It is safe for concurrent use.
 //
 // A scrape calls [ringcache.Cache.UpdateStats] once for each cache, which briefly locks every
-// bucket, and delays no lookup.
+// bucket.
 //
 // A Collector does not keep its caches alive: once the last other reference to a cache is gone, the
 // garbage collector frees it, and its name can be registered again.
@@ -57,7 +57,7 @@ func NewCollector() *Collector {
 // [ErrNameTaken] or [ErrInvalidName], it has changed nothing. It panics if cache is nil.
 //
 // A closed cache is still exported, with its last counters and with gauges of 0 except for its
-// limit. To replace it with a new cache, call [Collector.Unregister] first: Prometheus then sees a
+// limits. To replace it with a new cache, call [Collector.Unregister] first: Prometheus then sees a
 // counter reset.
 func (c *Collector) Register(name string, cache *ringcache.Cache) error {
 	if cache == nil {

@@ -1,10 +1,10 @@
 // Package ringrueidis stores the client-side cache of [rueidis] in a [ringcache.Cache], off the Go
 // heap. Redis or Valkey reports which keys have changed (RESP3 client tracking), and no entry
-// outlives its key on the server.
+// outlives its key on the server, except with ToStaticTTL.
 //
 //	cache := ringcache.New(256 << 20) // for all connections together
 //	client, err := rueidis.NewClient(rueidis.ClientOption{
-//		InitAddress:      []string{"127.0.0.1:6379"},
+//		InitAddress:     []string{"127.0.0.1:6379"},
 //		NewCacheStoreFn: ringrueidis.NewStore(cache),
 //	})
 //	...

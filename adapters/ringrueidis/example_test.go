@@ -12,7 +12,7 @@ import (
 	"github.com/ringcache/ringcache/adapters/ringrueidis"
 )
 
-// The example needs a server, so it is compiled but not run; client_test.go runs similar code.
+// The example needs a server, so it is compiled but not run; neartest runs similar code.
 func ExampleNewStore() {
 	cache := ringcache.New(256 << 20) // at most 256 MB, for all connections together
 	client, err := rueidis.NewClient(rueidis.ClientOption{

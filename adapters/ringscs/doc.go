@@ -6,7 +6,7 @@
 //	sessions.Store = ringscs.New(cache, ringscs.Options{Prefix: "session:"})
 //
 // A cache may drop any session at any time, which logs its user out. The README explains how to
-// size a cache so that this does not happen.
+// size the cache to prevent this.
 //
 // [scs]: https://github.com/alexedwards/scs
 package ringscs

@@ -75,11 +75,10 @@ func TestLoadAndSave_DroppedIsLoggedOut(t *testing.T) {
 	s := serve(t)
 	u := s.user()
 	u.login("ann")
-	for i := range 2 * cacheSize / 10_000 {
-		require.NoError(t, s.cache.Set([]byte(fmt.Sprint(i)), make([]byte, 10_000)))
-	}
-	for i := range 2 * cacheSize / 1_000 {
-		require.NoError(t, s.cache.Set([]byte(fmt.Sprint(i)), make([]byte, 1_000)))
+	for i := range 4 * cacheSize / 1_000 {
+		k := []byte(fmt.Sprint(i))
+		require.NoError(t, s.cache.Set(k, make([]byte, 1_000)))
+		require.True(t, s.cache.Has(k)) // else the session, which was read, would be kept
 	}
 	u.requireName("")
 	u.login("ann")

@@ -48,9 +48,8 @@ func (s *Store) Find(token string) (b []byte, found bool, err error) {
 	return b, found, nil
 }
 
-// Commit stores a copy of a session's data until expiry, replacing older data. A session
-// expires on time or up to 100 ms early, never late, so one with less than 100 ms left is removed
-// at once.
+// Commit stores a copy of a session's data until expiry, replacing older data. A session expires on
+// time or up to 100 ms early, so one with less than 100 ms left is removed at once.
 //
 // It returns the errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge] for
 // a session above 1/16 of the cache. After an error the session is absent, its older data included.
@@ -81,8 +80,7 @@ func (s *Store) All() (map[string][]byte, error) { return s.AllCtx(context.Backg
 
 // AllCtx returns copies of the data of all sessions, by token, all on the Go heap at once. It
 // visits and copies every entry of the cache. A session that is added, removed or changed during
-// the call may or may not be included. If ctx ends, the map is nil, and the error wraps that of
-// ctx.
+// the call may or may not be included. An error wraps that of ctx; the map is then nil.
 //
 // The call does not count as a read when the cache decides what to evict.
 func (s *Store) AllCtx(ctx context.Context) (map[string][]byte, error) {

@@ -1,6 +1,5 @@
-// Package ringstatsviz plots the statistics of caches of package
-// [github.com/ringcache/ringcache] on a live page, next to those of the Go runtime. The
-// page is that of [github.com/arl/statsviz].
+// Package ringstatsviz plots the statistics of caches of package [github.com/ringcache/ringcache]
+// on the live page of [github.com/arl/statsviz], next to those of the Go runtime.
 //
 //	page, err := ringstatsviz.Mount(mux, map[string]*ringcache.Cache{"pages": pages})
 package ringstatsviz
@@ -37,8 +36,8 @@ var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 // that Mount returns is closed. Options are those of statsviz, such as [statsviz.SendFrequency] and
 // further plots; [statsviz.Root] has no effect. A program can have only one page.
 //
-// The page does not keep a cache alive. Plots of a cache that has been closed or collected keep
-// their last values.
+// The page does not keep a cache alive. Once a cache has been collected, its rates are 0, and its
+// other plots keep their last values.
 //
 // The page exposes internals of the program, so do not make it public.
 func Mount(

@@ -1,6 +1,6 @@
 // Package ringvalkey stores the client-side cache of [valkey-go] in a [ringcache.Cache], off the Go
 // heap. The server reports which keys have changed (client tracking), and no entry outlives its key
-// on the server.
+// on the server, except with ToStaticTTL.
 //
 //	cache := ringcache.New(256 << 20) // for all connections together
 //	client, err := valkey.NewClient(valkey.ClientOption{

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// natsBus publishes over conn. It opens a second connection to subscribe; the subscription ends when
-// that connection does.
+// natsBus publishes over conn. It opens a second connection to subscribe; the subscription ends
+// when that connection does.
 type natsBus struct {
 	conn    *nats.Conn
 	subject string

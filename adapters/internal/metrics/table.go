@@ -108,7 +108,7 @@ var All = []Metric{
 		"Bytes of the entries: keys, values and headers.",
 		"", one(func(s *stats) uint64 { return s.BytesSize })},
 	{Gauge, "memory_bytes", "memory.usage", "By",
-		"Memory outside the Go heap that the cache holds, including its index.",
+		"Memory outside the Go heap that entries and index use.",
 		"", one(func(s *stats) uint64 { return s.ReservedBytes })},
 	{Gauge, "dead_bytes", "dead.usage", "By",
 		"The part of the memory that replaced, deleted, invalidated and expired entries still " +

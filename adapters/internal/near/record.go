@@ -85,7 +85,7 @@ func (r *records) set(view uint64, key string, rec record, ttl time.Duration) {
 	if ttl <= 0 {
 		return
 	}
-	ttl += clockStep
+	ttl = max(ttl, ttl+clockStep) // the sum may be out of range
 	var room [keyRoom]byte
 	k := appendMainKey(nil, view, key)
 	old, _ := r.cache.Peek(nil, k)

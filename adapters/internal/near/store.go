@@ -57,11 +57,11 @@ func nextView() uint64 {
 	}
 }
 
-// Flight returns the cached reply to cmd of key, as CacheMarshal wrote it, in memory that the
+// Flight returns the cached reply to cmd of key, in the form of CacheMarshal, in memory that the
 // caller owns. If a request for it is in progress, Flight returns the flight to wait for. Otherwise
-// it returns neither, and the caller must send the request and then call Update or Cancel. A hit
-// takes no lock and allocates only the reply. Adapters unmarshal it, because a call through P would
-// make the message escape to the heap.
+// it returns neither, and the caller must send the request and then call Update or Cancel. Most
+// hits take no lock and allocate only the reply. Adapters unmarshal it, because a call through P
+// would make the message escape to the heap.
 func (s *Store[M, P]) Flight(
 	key, cmd string, ttl time.Duration, now time.Time,
 ) (reply []byte, under *Flight[M]) {
@@ -95,9 +95,10 @@ func (s *Store[M, P]) Flight(
 }
 
 // Update ends the flight for cmd of key with the reply, and returns when the reply expires, in
-// milliseconds of Unix time, or 0 if there is no such flight. It stores the reply unless the server
-// has invalidated key since the flight began. Redis and Valkey send replies and invalidations in
-// order, so their reply would be newer than the invalidation; other servers may not.
+// milliseconds of Unix time, or 0 if there is no such flight. It stores neither errors nor a reply
+// whose key the server has invalidated since the flight began. Redis and Valkey send replies and
+// invalidations in order, so their reply would be newer than the invalidation; other servers may
+// not.
 func (s *Store[M, P]) Update(key, cmd string, val M) (pxat int64) {
 	now := time.Now()
 	s.mu.Lock()
@@ -133,8 +134,8 @@ func (s *Store[M, P]) Cancel(key, cmd string, err error) {
 	}
 }
 
-// Delete removes the replies for keys, or all replies if keys is nil. Flights for them continue,
-// but their replies will not be stored.
+// Delete removes the replies for keys, or all replies if keys is nil or has one that is no string.
+// Flights for them continue, but their replies will not be stored.
 func (s *Store[M, P]) Delete(keys []M) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

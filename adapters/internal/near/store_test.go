@@ -3,6 +3,7 @@ package near_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -138,6 +139,15 @@ func TestUpdate_ExpiresWithTheCallersTTL(t *testing.T) {
 			require.Equal(t, at, msg.CachePXAT())
 			requireMiss(t, s, "k", "GET", now.Add(time.Minute))
 		})
+	}
+}
+
+func TestUpdate_LongestTTL(t *testing.T) {
+	s := newStore(newCache(t))
+	for _, cmd := range []string{"GET", "STRLEN"} { // in the main record, and in a side record
+		s.Flight("k", cmd, math.MaxInt64, time.Now())
+		s.Update("k", cmd, text("v"))
+		requireHit(t, s, "k", cmd, "v")
 	}
 }
 
