@@ -33,7 +33,8 @@ func TestBars(t *testing.T) {
 	again, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(again), "the same figures give the same file")
-	require.Error(t, Bars(filepath.Join(t.TempDir(), "absent", "x.svg"), "", "", Linear, true, groups, series))
+	absent := filepath.Join(t.TempDir(), "absent", "x.svg")
+	require.Error(t, Bars(absent, "", "", Linear, true, groups, series))
 }
 
 func wellFormed(t *testing.T, text string) {

@@ -129,8 +129,8 @@ func (d *document) header(b *bytes.Buffer) {
 	if d.incomplete {
 		fmt.Fprintf(b, "- **Interrupted**: %d runs were done\n", len(d.results))
 	}
-	b.WriteString("\nMedians of the rounds, with the lowest and the highest in brackets; one process " +
-		"per run, stores interleaved.\n")
+	b.WriteString("\nMedians of the rounds, with the lowest and the highest in brackets; one " +
+		"process per run, stores interleaved.\n")
 	if slices.Contains(d.columns(d.parts), d.base()) {
 		fmt.Fprintf(b, "The last figure is the ratio to the median of %s, after ~ where the ranges "+
 			"overlap.\n", d.base())

@@ -77,7 +77,7 @@ func (r *Run) cell(row row, name string) string {
 	case share:
 		return shares(s)
 	case noise:
-		if empty := r.get(row, store.Null); name != store.Null && s.Min <= empty.Max {
+		if name != store.Null && r.drowned(row, s) {
 			return notMeasurable
 		}
 		return s.String()
@@ -129,7 +129,7 @@ func (r *Run) losses() string {
 						ratio = theirs.Over(ours)
 					}
 					found = append(found, loss{times, []string{q.title + ", " + row.label, ratio,
-						plain(row, ours), title(name), plain(row, theirs)}})
+						r.plain(row, ours), title(name), r.plain(row, theirs)}})
 				}
 			}
 			seen[id] = true
@@ -147,11 +147,19 @@ func (r *Run) losses() string {
 }
 
 // plain renders the figures of a store without a ratio.
-func plain(row row, s measure.Summary) string {
-	if kinds[row.metric] == share {
+func (r *Run) plain(row row, s measure.Summary) string {
+	switch {
+	case kinds[row.metric] == share:
 		return shares(s)
+	case r.drowned(row, s):
+		return notMeasurable
 	}
 	return s.String()
+}
+
+// drowned reports whether an empty process may have taken as long.
+func (r *Run) drowned(row row, s measure.Summary) bool {
+	return kinds[row.metric] == noise && s.Min <= r.get(row, store.Null).Max
 }
 
 // notRivals are the columns that are not another cache.
@@ -172,7 +180,7 @@ func (r *Run) ourBest(row row) string {
 func (r *Run) behind(row row, name string) float64 {
 	k, ours, theirs := kinds[row.metric], r.get(row, r.ourBest(row)), r.get(row, name)
 	switch {
-	case slices.Contains(notRivals, name) || k == noise || ours.N == 0 || theirs.N == 0:
+	case slices.Contains(notRivals, name) || ours.N == 0 || theirs.N == 0 || r.drowned(row, ours):
 		return 0
 	case k == share:
 		return theirs.Median / ours.Median

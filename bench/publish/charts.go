@@ -22,19 +22,20 @@ type picture struct {
 }
 
 var pictures = []picture{
-	{"reading.svg", "Get of 4 M entries, each key depends on the last value", "ns", chart.Linear,
+	{"reading.svg", "Get from 4 M entries; each key depends on the last value", "ns", chart.Linear,
 		[]row{named("", "dep-uniform")}, false},
 	{"writing.svg", "Writing", "ns", chart.Linear, []row{
 		named("4 M entries are overwritten at random", "overwrite"),
-		{"Sets of other lengths; live entries take 0.7 of the bound", rewritten("churn", 0.7),
+		{"Sets of different lengths; live entries take 0.7 of the bound", rewritten("churn", 0.7),
 			churn.NsWrite, ""},
 	}, false},
-	{"mixed.svg", "Nine Gets and a Set of 4 M entries, Zipf", "ns", chart.Linear,
+	{"mixed.svg", "Nine Gets and a Set, 4 M entries, Zipf", "ns", chart.Linear,
 		[]row{named("", "mix-zipf")}, false},
-	{"memory.svg", "Memory besides keys and values of 116 bytes", "bytes an entry", chart.Linear, []row{
-		{"1 M entries", load{name: "live-1"}, measure.Overhead, ""},
-		{"10 M entries", load{name: "live-10"}, measure.Overhead, ""},
-	}, false},
+	{"memory.svg", "Memory besides keys and values of 116 bytes", "bytes an entry", chart.Linear,
+		[]row{
+			{"1 M entries", load{name: "live-1"}, measure.Overhead, ""},
+			{"10 M entries", load{name: "live-10"}, measure.Overhead, ""},
+		}, false},
 	{"gc.svg", "One runtime.GC()", "ms; \"no cache\" shows the noise; logarithmic", chart.Log, []row{
 		{"1 M entries", load{name: "live-1"}, measure.GCTime, ""},
 		{"10 M entries", load{name: "live-10"}, measure.GCTime, ""},

@@ -94,9 +94,9 @@ func TestRunsSaysHowFarTheyAreApart(t *testing.T) {
 			Date: "2026-01-04", Rounds: 3, Spread: float64(i)})
 	}
 	require.Contains(t, fragment("runs", d), "Measured 2026-01-02 to 2026-01-04 (ringcache) ")
-	require.Contains(t, fragment("runs", d), "once, except that 10 rows of ringcache are medians of 3 runs, "+
-		"which are 5.0 points apart in the median row, 9.0 at the 90th percentile, and up to 9.0 "+
-		"(b, 30 %).\n")
+	require.Contains(t, fragment("runs", d), "once, except that 10 rows (ringcache) are medians of "+
+		"3 runs, which are 5.0 points apart in the median row, 9.0 at the 90th percentile, and up to "+
+		"9.0 (b, 30 %).\n")
 }
 
 func TestOffNamesWhoIsFarOff(t *testing.T) {
@@ -119,8 +119,9 @@ func TestSummary(t *testing.T) {
 	d := slices.Concat(three(capacity, "a", 10, 50, 40, 60), three(capacity, "a", 30, 70, 60, 60))
 	table := newTable("")
 	d.summary(table, []string{us, otter})
-	require.Equal(t, [][]string{{"hit ratio, 1 workloads at 10 and 30 %, mean in % (won / tied / " +
-		"lost against the better of otter and theine: 1 / 0 / 1)", "**60.0**", "50.0"}}, table.Rows)
+	require.Equal(t, [][]string{{"mean hit ratio in %, 1 workloads, caches of 10 and 30 % of " +
+		"their data (won / tied / lost against the better of otter and theine: 1 / 0 / 1)", "**60.0**",
+		"50.0"}}, table.Rows)
 }
 
 // What cmd/hitratio prints has a table for each kind of replays.

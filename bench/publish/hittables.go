@@ -316,8 +316,8 @@ func outside(store string, values []float64, want, tolerance float64) []string {
 // summary adds the mean hit ratios to the table of the README.
 func (h Hits) summary(t *Table, stores []string) {
 	c := count(h.against(capacity))
-	label := fmt.Sprintf("hit ratio, %d workloads at 10 and 30 %%, mean in %% (won / tied / lost "+
-		"against the better of otter and theine: %s)", h.loads(capacity), c.score())
+	label := fmt.Sprintf("mean hit ratio in %%, %d workloads, caches of 10 and 30 %% of their data "+
+		"(won / tied / lost against the better of otter and theine: %s)", h.loads(capacity), c.score())
 	t.add(label, figures("%.1f", h.means(capacity, stores, hitRatio))...)
 }
 

@@ -69,7 +69,7 @@ func (r *Run) Sections() (all []section) {
 	for _, q := range questions {
 		all = append(all, section{q.title, r.table(q)})
 	}
-	return append(all, section{"Where a rival is ahead", r.losses()})
+	return append(all, section{"Where another cache is ahead", r.losses()})
 }
 
 // Markdown returns all tables as one document.

@@ -67,13 +67,13 @@ var questions = []question{
 		ns([]string{us, fifo, "fastcache"}, "set-new", "new keys into a full cache"),
 		{"`set-new`, `PolicyFIFO`: new keys into a full cache", load{name: "set-new"},
 			measure.NsPerOp, fifo},
-		rewriting("values of other lengths", "churn", 0.7, churn.NsWrite),
-		rewriting("values of other lengths", "churn", 0.95, churn.NsWrite),
+		rewriting("values of different lengths", "churn", 0.7, churn.NsWrite),
+		rewriting("values of different lengths", "churn", 0.95, churn.NsWrite),
 		rewriting("values that grow", "append", 0.7, churn.NsWrite),
 	}},
 	{name: "kept", title: "Live entries found after they were rewritten", rows: []row{
-		rewriting("values of other lengths", "churn", 0.7, churn.Found),
-		rewriting("values of other lengths", "churn", 0.95, churn.Found),
+		rewriting("values of different lengths", "churn", 0.7, churn.Found),
+		rewriting("values of different lengths", "churn", 0.95, churn.Found),
 		rewriting("values that grow", "append", 0.7, churn.Found),
 		rewriting("a namespace, while another one is invalidated", "invalidate", 0.8,
 			churn.Untouched),
@@ -105,14 +105,28 @@ var questions = []question{
 		ns(few, "set-100k", "Set, 100,000 bytes"),
 	}},
 	{name: "memory", title: "Memory", rows: []row{
-		living("live-1", "besides keys and values, bytes an entry", measure.Overhead),
-		living("live-10", "besides keys and values, bytes an entry", measure.Overhead),
+		living(all, "live-1", "besides keys and values, bytes an entry", measure.Overhead),
+		living(all, "live-10", "besides keys and values, bytes an entry", measure.Overhead),
 		rewriting("with a bound of 64 MB, MB", "churn", 0.7, churn.Resident),
 		rewriting("with a bound of 64 MB, MB", "churn", 0.95, churn.Resident),
 	}},
 	{name: "collector", title: "Garbage collection", unit: "ms", rows: []row{
-		living("live-1", "one `runtime.GC()`", measure.GCTime),
-		living("live-10", "one `runtime.GC()`", measure.GCTime),
+		living(all, "live-1", "one `runtime.GC()`", measure.GCTime),
+		living(all, "live-10", "one `runtime.GC()`", measure.GCTime),
+	}},
+	{name: "others", title: "Other caches", rows: []row{
+		ns(others, "dep-uniform", "Get, each key depends on the last value, ns"),
+		ns(others, "mix-zipf", "nine Gets and a Set, Zipf, ns"),
+		ns(others, "overwrite", "new values of the same length, ns"),
+		living(others, "live-10", "besides keys and values, bytes an entry", measure.Overhead),
+		living(others, "live-10", "one `runtime.GC()`, ms", measure.GCTime),
+	}},
+	{name: "afterwards", title: "Workloads chosen afterwards", unit: "ns", rows: []row{
+		ns(few, "del-set", "a Del and a Set of the same key"),
+		ns(few, "cold-start", "from an empty cache, a Get and, if it misses, a Set, Zipf"),
+		pause(measure.Sets, "p50"), pause(measure.Sets, "p99"), pause(measure.Sets, "p99.9"),
+		pause(measure.Gets, "p99"), pause(measure.Gets, "p99.9"),
+		{"`latency-alloc`: share of the Gets that hit", timed(few, "latency-alloc"), measure.Hits, ""},
 	}},
 	{name: "restart", title: "Start after a kill", rows: of(restarted, restart.Open, restart.Gets)},
 	{name: "back", title: "Entries that are back after a kill",
@@ -121,8 +135,8 @@ var questions = []question{
 
 // The rows of the README.
 var (
-	getRow = named("a Get of 4 M entries; each key depends on the last value, ns", "dep-uniform")
-	mixRow = named("nine Gets and a Set of 4 M entries, Zipf, ns", "mix-zipf")
+	getRow = named("a Get from 4 M entries; each key depends on the last value, ns", "dep-uniform")
+	mixRow = named("nine Gets and a Set, 4 M entries, Zipf, ns", "mix-zipf")
 	setRow = named("an overwrite at random among 4 M entries, ns", "overwrite")
 
 	memoryRow = row{"memory beyond keys and values, 10 M entries, bytes each",
@@ -135,7 +149,8 @@ func named(label, name string) row { return row{label, load{name: name}, measure
 
 // titles are the names of stores in the pages; the others have their own.
 var titles = map[string]string{
-	"bigcache": "BigCache", "golang-lru": "LRU", "freelru": "go-freelru", "phuslu": "phuslu/lru", fifo: "FIFO", s2: "s2", control: "control",
+	"bigcache": "BigCache", "golang-lru": "LRU", "freelru": "go-freelru", "phuslu": "phuslu/lru",
+	fifo: "FIFO", s2: "s2", control: "control",
 	objects.TypedStore: "`Typed`", objects.MemoStore: "`Typed` with `codec.Memo`",
 	store.Null: "no cache",
 }
@@ -158,9 +173,9 @@ func ns(stores []string, name, label string) row {
 	return row{fmt.Sprintf("`%s`: %s", name, label), timed(stores, name), measure.NsPerOp, ""}
 }
 
-// living is a metric of a store that lives with its entries, and of a process without any.
-func living(name, label, metric string) row {
-	l := timed(append(slices.Clip(all), store.Null), name)
+// living is a metric of stores that live with their entries, and of a process without any.
+func living(stores []string, name, label, metric string) row {
+	l := timed(append(slices.Clip(stores), store.Null), name)
 	return row{fmt.Sprintf("`%s`: %s", name, label), l, metric, ""}
 }
 
@@ -170,6 +185,12 @@ func of(l load, metrics ...string) (rows []row) {
 		rows = append(rows, row{m, l, m, ""})
 	}
 	return rows
+}
+
+// pause is a latency while the program allocates.
+func pause(op, quantile string) row {
+	return row{fmt.Sprintf("`latency-alloc`: %s %s while 200 MB a second are allocated", op, quantile),
+		timed(few, "latency-alloc"), measure.Quantile(op, quantile), ""}
 }
 
 func rewriting(label, name string, live float64, metric string) row {

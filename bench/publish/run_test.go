@@ -174,6 +174,11 @@ func TestTableMarksOverlappingRanges(t *testing.T) {
 	losses := r.losses()
 	require.Equal(t, 3, strings.Count(losses, "\n"), losses)
 	require.Contains(t, losses, "| 1.50 | 60.0 (50.0-70.0) | fastcache | 40.0 (30.0-45.0) |")
+
+	r.fake("live-10", measure.GCTime, us, 0.4, 0.5, 0.6)
+	r.fake("live-10", measure.GCTime, "fastcache", 0.3, 0.4, 0.5)
+	r.fake("live-10", measure.GCTime, store.Null, 0.1, 0.2, 0.3)
+	require.Contains(t, r.losses(), "| ~1.25 | 0.50 (0.40-0.60) | fastcache | not measurable |")
 	require.Equal(t, notMeasured+"\n", (&Run{}).table(questions[0]))
 }
 

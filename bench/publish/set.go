@@ -53,6 +53,8 @@ var (
 	all = []string{"ringcache", "fastcache", "freecache", "bigcache", "otter"}
 	few = []string{"ringcache", "fastcache", "otter"}
 	two = []string{"ringcache", "fastcache"}
+
+	others = []string{"ringcache", "theine", "ristretto", "freelru", "phuslu"}
 )
 
 func timed(stores []string, name string) load { return load{name, stores} }

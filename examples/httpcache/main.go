@@ -3,9 +3,8 @@
 //	go run -C examples/httpcache . [flags]
 //
 // It serves a few hundred pages on localhost, requests them from several clients, checks every
-// byte of the responses, and prints how much work the cache saved the handler and the network. The
-// function serve is the code that a service needs; the pages are in origin.go and the clients in
-// clients.go.
+// response, and prints how much work the cache saved the handler and the network. The function
+// serve is the code that a service needs; the pages are in origin.go and the clients in clients.go.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Service is a typical HTTP API backed by a database: products in SQLite, returned as JSON, with a
-// cache in between. Without -serve it starts itself three times (without a cache, with a cache, and
-// with a compressed cache), generates load with clients, and prints what they measured.
+// cache in between. Without -serve it starts three services in turn (without a cache, with a cache,
+// and with a compressed cache), generates load with clients, and prints what they measured.
 //
 //	go run . [flags]                                  # the comparison
 //	go run . -serve localhost:8080 -dir /tmp/shop     # the service, until it is interrupted
@@ -12,7 +12,7 @@
 //
 // With -serve, http://localhost:8080/products/7 returns a product and /categories/3 a list;
 // /metrics has metrics for Prometheus, and /debug/statsviz/ shows live plots. The file shop.go
-// contains all code that uses the cache.
+// contains all code that reads or writes the cache.
 package main
 
 import (

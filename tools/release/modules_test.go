@@ -66,7 +66,8 @@ func TestModules_CheckReturnsTheOneVersion(t *testing.T) {
 	assert.Equal(t, "v0.1.0", version)
 	assert.Equal(t, []string{"v0.1.0", "adapters/a/v0.1.0"}, mods.tags(version))
 
-	_, mods = write(t, map[string]string{"adapters/internal/t/go.mod": `module example.com/x/cache/adapters/internal/t
+	const inner = "adapters/internal/t"
+	_, mods = write(t, map[string]string{inner + "/go.mod": "module example.com/x/cache/" + inner + `
 
 require example.com/x/cache v0.1.0
 

@@ -33,11 +33,13 @@ func TestCompareEndToEnd(t *testing.T) {
 	var out, progress bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{
 		"-quick", "-rounds", "2", "-entries", "2000", "-duration", "1ms",
-		"-stores", "ringcache,fastcache,null", "-loads", "get-batch,set-1000,live-10,latency-grow,set-new",
+		"-stores", "ringcache,fastcache,null",
+		"-loads", "get-batch,set-1000,live-10,latency-grow,set-new",
 	}, &out, &progress), &progress)
 	for _, want := range []string{
-		"\n## 16+100\n\n| ns/op | ringcache | fastcache | null |\n", "\n| get-batch | ", "\n| set-1000 | ",
-		"\n| gc ms | ringcache | fastcache | null |\n", "\n| overhead B/entry | ringcache | fastcache |\n",
+		"\n## 16+100\n\n| ns/op | ringcache | fastcache | null |\n", "\n| get-batch | ",
+		"\n| set-1000 | ", "\n| gc ms | ringcache | fastcache | null |\n",
+		"\n| overhead B/entry | ringcache | fastcache |\n",
 		"\n| set p99.9 ns | ", "\n| get max ns | ", "\n| entries held | ",
 		"\n| latency-grow | 1.00 (1.00-1.00), ~1.00 | 1.00 (1.00-1.00) | 0.00 (0.00-0.00), 0 |\n",
 	} {

@@ -61,7 +61,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	fs.StringVar((*string)(&o.values), "values", string(hitratio.Sized),
 		"how large values are: sized (realistic), or a number of bytes")
 	fs.StringVar(&o.payload, "payload", "",
-		"`kind` of what values are filled with (json, html, proto, random), for stores that compress")
+		"`kind` of what values are filled with (json, proto, random), for stores that compress")
 	fs.Float64Var(&o.writes, "writes", 0,
 		"`share` of the requests that are updates: Sets of a value of another length")
 	budget := fs.Int("budget", int(o.limits.MinBudget>>20), "`MB` of the smallest budget")

@@ -149,8 +149,8 @@ func files(cache *ringcache.Cache) {
 	fmt.Println("a is", s.User)
 }
 
-// OnRemove is called for an expired entry when its memory is needed, or by DeleteExpired, which a
-// goroutine here calls now and then, so that it is soon.
+// OnRemove is called for an expired entry by a later Set, or by DeleteExpired, which a goroutine
+// calls here now and then, so that it is soon.
 func told() {
 	var gone sync.WaitGroup
 	gone.Add(2)

@@ -99,7 +99,7 @@ func files(c *cache.Cache) {
 	fmt.Println("a is", v.(session).User)
 }
 
-// OnEvicted is called soon after an item expires, by the goroutine that New starts.
+// OnEvicted is called at the next cleanup after an item expires, by the goroutine that New starts.
 func told() {
 	c := cache.New(cache.NoExpiration, 50*time.Millisecond)
 	var gone sync.WaitGroup
