@@ -1,4 +1,4 @@
-"""Builds the site from the repository's own pages, and makes their links work there."""
+"""Adds the repository's pages to the site, and adapts their links."""
 
 import posixpath
 import re
@@ -46,7 +46,7 @@ class SourceLinks(Treeprocessor):
             return f"{self.tree}/tree/main/{target}{mark}{anchor}"
         if (ROOT / target).is_file():
             return f"{self.tree}/blob/main/{target}{mark}{anchor}"
-        return href  # MkDocs warns that it is dead
+        return href  # MkDocs reports the dead link
 
 
 class Links(Extension):
@@ -54,7 +54,7 @@ class Links(Extension):
         self.links = links
 
     def extendMarkdown(self, md):
-        # After the links were parsed (20), before MkDocs checks them (0).
+        # After links are parsed (20), before MkDocs checks them (0).
         md.treeprocessors.register(self.links, "source_links", 10)
 
 
@@ -80,7 +80,7 @@ def on_files(files, config):
 
 
 def names(item):
-    """Yields the pages and patterns that the navigation names."""
+    """Yields the pages and patterns in the navigation."""
     if isinstance(item, str):
         yield item
     else:
@@ -89,7 +89,7 @@ def names(item):
 
 
 def expand(items, named, pages):
-    """Returns the navigation with the pages that its patterns stand for."""
+    """Returns the navigation with its patterns replaced by pages."""
     out = []
     for item in items:
         if isinstance(item, dict):
@@ -116,5 +116,5 @@ BADGES = rf"<p>(\s*<a [^>]*>{IMAGE}</a>)+\s*</p>\n?"
 
 
 def on_page_content(html, **_):
-    """Removes badges, and replaces other images on other hosts with their texts."""
+    """Removes badges, and replaces other images on other hosts with their alt texts."""
     return re.sub(IMAGE, r"\1", re.sub(BADGES, "", html))
