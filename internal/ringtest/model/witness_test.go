@@ -38,7 +38,7 @@ func TestModel_Witness(t *testing.T) {
 	ringtest.SkipUnderRace(t)
 	runs, mostBytes := 12, 2<<20
 	if *ringtest.LongRun {
-		runs, mostBytes = 120, 64<<20
+		runs, mostBytes = 40, 64<<20
 	}
 	if testing.Short() {
 		runs = 6

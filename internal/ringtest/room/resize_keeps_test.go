@@ -38,8 +38,8 @@ const (
 func keepsBounds() [][2]int {
 	bounds := [][2]int{{2 << 10, 256}, {4 << 10, 512}, {16 << 10, 2 << 10}, {64 << 10, 8 << 10}}
 	if *ringtest.LongRun {
-		bounds = append(bounds, [][2]int{{1 << 10, 256}, {64 << 10, 16 << 10},
-			{64 << 10, 32 << 10}, {256 << 10, 32 << 10}, {1 << 20, 128 << 10}}...)
+		bounds = append(bounds, [][2]int{{1 << 10, 256}, {64 << 10, 32 << 10}, {256 << 10, 32 << 10},
+			{1 << 20, 128 << 10}}...)
 	}
 	return bounds
 }
@@ -71,10 +71,14 @@ func TestRoom_SmallerBoundKeeps(t *testing.T) {
 
 // keepsWays returns the ways for a cache that was made with so many KB.
 func keepsWays(kb int) []string {
+	fileUpTo := 16 << 10 // the disk is slow
+	if *ringtest.LongRun {
+		fileUpTo = 256 << 10
+	}
 	switch {
 	case kb < 16<<10 && !*ringtest.LongRun:
 		return []string{byResize}
-	case !chunk.OffHeap || kb > 16<<10 && !*ringtest.LongRun: // the disk is slow
+	case !chunk.OffHeap || kb > fileUpTo:
 		return []string{byResize, byLoad}
 	}
 	return []string{byResize, byOpening, byLoad}
