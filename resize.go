@@ -162,8 +162,8 @@ func (c *engine) shrinkStep(turn uint64, to int, do func(w *write)) bool {
 	if c.sizing.turn != turn {
 		return false
 	}
-	do(&w)
 	c.shared.Pool.Lower(to)
+	do(&w)
 	return true
 }
 

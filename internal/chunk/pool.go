@@ -16,9 +16,7 @@ import (
 )
 
 const (
-	perMap    = 1024 // chunks of an area: 64 MB at the full chunk size
-	trimBytes = 1 << 20
-	trimHoles = 16 // in a file: ext4 takes a third of a millisecond for each
+	perMap = 1024 // chunks of an area: 64 MB at the full chunk size
 
 	// The bound from which pages have areas of their own, in which a partly used large page does
 	// not matter; in a cache whose chunks are in a file, they always have. In other caches, and if
@@ -238,12 +236,14 @@ func pop(list *[]Ref) (Ref, bool) {
 	return r, true
 }
 
-// Put takes a chunk back.
+// Put takes a chunk back. Users look at Spare before they take what they need, so several at the
+// same time, or one during Resize, may take too much: then Put gives it back to the system (I17).
 func (p *Pool) Put(r Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = append(p.idle, r)
 	p.used.Add(-int64(p.chunkSize))
+	p.shedLocked()
 }
 
 // Pages hands out n pages of any content, or none.
@@ -270,7 +270,7 @@ func (p *Pool) Pages(n int) ([]Ref, error) {
 		pages = append(pages, r)
 	}
 	p.pages.Add(int64(n))
-	for p.heldLocked() > int(p.most.Load()) && (p.releaseChunkLocked() || p.releasePageLocked()) {
+	for p.shedLocked() {
 	}
 	return pages, nil
 }
@@ -329,6 +329,8 @@ func (p *Pool) PutPages(rs []Ref) {
 	defer p.mu.Unlock()
 	p.putPagesLocked(rs)
 	p.pages.Add(-int64(len(rs)))
+	for i := 0; i < len(rs) && p.shedLocked(); i++ {
+	}
 }
 
 func (p *Pool) putPagesLocked(rs []Ref) {
@@ -400,68 +402,6 @@ func (p *Pool) Lower(target int) {
 	least := max(int64(target), p.used.Load())
 	p.most.Store(min(p.most.Load(), least))
 	p.bound.Store(min(p.bound.Load(), least))
-}
-
-// Trim gives idle chunks and pages back to the operating system, some at a time,
-// until memory is within the bound, and reports whether there is more to do. Chunks
-// smaller than the system's pages stay.
-func (p *Pool) Trim() (more bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	step := max(1, trimBytes/p.chunkSize) // bounds the time for which the lock is held
-	if p.mem.Rings != nil {
-		step = min(step, trimHoles)
-	}
-	for ; p.heldLocked() > p.Bound(); step-- {
-		if step == 0 {
-			return true
-		}
-		if !p.releasePageLocked() && !p.releaseChunkLocked() {
-			return false
-		}
-	}
-	return false
-}
-
-// canDiscard reports whether chunks can be given back one by one.
-func (p *Pool) canDiscard() bool { return p.mem.Granule > 0 && p.chunkSize%p.mem.Granule == 0 }
-
-// releaseChunkLocked gives the memory of an idle chunk back, and reports whether there was one.
-func (p *Pool) releaseChunkLocked() bool {
-	if p.mem.Rings != nil {
-		return p.dropLocked()
-	}
-	return p.releaseLocked(&p.idle, &p.notResident, p.chunkSize)
-}
-
-// releasePageLocked is releaseChunkLocked for a block of idle pages.
-func (p *Pool) releasePageLocked() bool {
-	if p.wholeBlocks == 0 || !p.canDiscard() {
-		return false
-	}
-	n := p.block / p.pageSize
-	from, whole := len(p.idlePages)-1, n == 1
-	for i := 0; !whole; i++ { // the highest first
-		from, whole = p.blockOf(i)
-	}
-	first := []Ref{p.idlePages[from+n-1]}
-	p.idlePages = slices.Delete(p.idlePages, from, from+n)
-	p.wholeBlocks--
-	return p.releaseLocked(&first, &p.notResidentPages, p.block)
-}
-
-// releaseLocked gives the memory of one of the idle chunks or pages, of n bytes, back.
-func (p *Pool) releaseLocked(idle, notResident *[]Ref, n int) bool {
-	if !p.canDiscard() {
-		return false
-	}
-	r, ok := pop(idle)
-	if ok {
-		p.mem.Discard(r.Bytes(0, uint32(n)))
-		p.markLocked(r, true)
-		*notResident = append(*notResident, r)
-	}
-	return ok
 }
 
 // Close gives all physical memory back. Addresses are kept, because readers may still use them.

@@ -204,6 +204,29 @@ func TestPool_PhysicalMemoryStaysWithinTheBound(t *testing.T) {
 	requireWithin()
 }
 
+// Several users that looked at Spare at the same time take more than the bound: what they give back
+// goes to the system.
+func TestPool_MoreThanTheBoundIsGivenBack(t *testing.T) {
+	var m testMemory
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
+	var chunks []Ref
+	for range 20 {
+		c, err := p.Chunk()
+		require.NoError(t, err)
+		chunks = append(chunks, c)
+	}
+	pages, err := p.Pages(8 * MaxSize / p.PageSize())
+	require.NoError(t, err)
+	for _, c := range chunks {
+		p.Put(c)
+		require.NoError(t, p.Validate())
+	}
+	p.PutPages(pages)
+	require.NoError(t, p.Validate())
+	require.Equal(t, 12*MaxSize, m.discarded)
+	require.Zero(t, p.Used())
+}
+
 // A bound that is no whole number of chunks is a bound all the same.
 func TestPool_TrimRoundsUp(t *testing.T) {
 	var m testMemory
