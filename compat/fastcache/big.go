@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A value of SetBig is stored in parts of partSize, as in fastcache, so the numbers of calls and
-// entries are the same. The entry under its key identifies the parts, with a trailer by which
-// GetBig distinguishes it from a value of Set:
+// A value of SetBig is stored in parts, as long as inner accepts: the fewer there are, the less often
+// one is evicted. The entry under its key identifies them, with a trailer by which GetBig
+// distinguishes it from a value of Set:
 //
 //	length, number, partsTrailer
 //
@@ -16,13 +16,13 @@ import (
 const (
 	partsTrailer = "\x00ringprt"
 
-	partSize  = chunkSize - 16 - 4 - 1
+	partShare = 16 // a value of inner may be 1/partShare of its bound
 	maxKeyLen = chunkSize - 16 - 4 - 1
 )
 
-// SetBig stores v in parts of 64 KB under k. Each part may be evicted, even by the next ones: if
-// the cache is full of small entries, GetBig may miss at once. It does nothing if k has more than
-// 65,515 bytes. k and v may be changed as soon as SetBig returns.
+// SetBig stores v under k, in parts of 1/16 of the cache. Each part may be evicted, also by the
+// next ones if v has many. It does nothing if k has more than 65,515 bytes. k and v may be changed
+// as soon as SetBig returns.
 func (c *Cache) SetBig(k, v []byte) {
 	c.big.sets.Add(1)
 	if len(k) > maxKeyLen {
@@ -30,11 +30,11 @@ func (c *Cache) SetBig(k, v []byte) {
 		return
 	}
 	inner := c.inner.Load()
-	number := c.big.lastNumber.Add(1)
+	size, number := inner.Options().MaxBytes/partShare, c.big.lastNumber.Add(1)
 	var key [len(partsTrailer) + 16]byte
-	for i := range parts(uint64(len(v))) {
-		part := v[i*partSize : min(len(v), (i+1)*partSize)]
-		if inner.Set(appendPartKey(key[:0], number, i), part) != nil {
+	for at := 0; at < len(v); at += size {
+		part := v[at:min(len(v), at+size)]
+		if inner.Set(appendPartKey(key[:0], number, at/size), part) != nil {
 			inner.Del(k) // out of date
 			return
 		}
@@ -44,14 +44,11 @@ func (c *Cache) SetBig(k, v []byte) {
 	where = binary.BigEndian.AppendUint64(where, number)
 	_ = inner.Set(k, append(where, partsTrailer...))
 	if length, number, ok := parseWhere(old); ok && length <= uint64(c.capacity) {
-		for i := range parts(length) {
+		for i := range (int(length) + size - 1) / size {
 			inner.Del(appendPartKey(key[:0], number, i))
 		}
 	}
 }
-
-// parts returns how many parts a value of that length has.
-func parts(length uint64) int { return int((length + partSize - 1) / partSize) }
 
 // parseWhere parses what is under the key of a value in parts.
 func parseWhere(v []byte) (length, number uint64, ok bool) {
