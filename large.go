@@ -19,30 +19,30 @@ import (
 // A key is in one place at a time (I8): a Set holds the small bucket's lock over both places, and
 // so does a Get when shared.LargeKeys tells it to look in the large one too.
 
-// reclaim makes other buckets release the bytes that large bucket lb will need and the pool lacks:
-// first the memory above their quotas, then, in a cache of very few chunks, as much as necessary.
-// The small bucket of the key, which may have it, does not.
-func (c *engine) reclaim(lb *bucket, need int, w *write) {
+// reclaim makes other buckets release the bytes that large bucket lb wants and the pool lacks:
+// first the memory above their quotas, then, in a cache of very few chunks, as much as lb must
+// have. The small bucket of the key, which may have it, does not.
+func (c *engine) reclaim(lb *bucket, want, must int, w *write) {
 	s, a := c.shared, &c.arena
 	for range s.Buckets {
-		if s.Pool.Spare() >= need {
+		if s.Pool.Spare() >= want {
 			return
 		}
 		if b := &c.buckets[a.hand]; b != c.bucket(w.Hash) {
-			c.drain(b, max(need, drainMost), store.KeepQuota, w)
+			c.drain(b, max(want, drainMost), store.KeepQuota, w)
 		}
 		a.hand = (a.hand + 1) % s.Buckets
 	}
-	release := func(b *bucket, keep int) {
+	release := func(b *bucket, need, keep int) {
 		if missing := need - s.Pool.Spare(); missing > 0 && b != lb && b != c.bucket(w.Hash) {
 			c.drain(b, missing, keep, w)
 		}
 	}
 	for i := range a.buckets {
-		release(&a.buckets[i], store.KeepQuota)
+		release(&a.buckets[i], want, store.KeepQuota)
 	}
 	for i := s.Buckets + store.LargeBuckets - 1; i >= 0; i-- {
-		release(c.nth(i), 0)
+		release(c.nth(i), must, 0)
 	}
 }
 

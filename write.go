@@ -178,21 +178,21 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 func (c *engine) setLarge(b *bucket, w *write) error {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	need, err := c.setInLarge(b, w, false)
-	if need == 0 {
+	want, must, err := c.setInLarge(b, w, false)
+	if want == 0 {
 		return err
 	}
-	c.shared.AddHeld(need) // the small buckets' quotas leave it out meanwhile
-	defer c.shared.AddHeld(-need)
-	c.reclaim(c.largeBucket(w.Hash), need, w)
-	_, err = c.setInLarge(b, w, true)
+	lb := c.largeBucket(w.Hash)
+	lb.look(func(s *store.Store) { s.Await(want) })
+	c.reclaim(lb, want, must, w)
+	_, _, err = c.setInLarge(b, w, true)
 	return err
 }
 
-// setInLarge stores a large record whose small bucket is b. If it returns a need, it has stored
-// nothing: other buckets have to release memory first, until the pool has so many bytes. freed
-// tells that they have.
-func (c *engine) setInLarge(b *bucket, w *write, freed bool) (need int, err error) {
+// setInLarge stores a large record whose small bucket is b. If it returns what it wants and must
+// have, it has stored nothing: other buckets have to release memory first, until the pool has so
+// many bytes. freed tells that they have.
+func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, must int, err error) {
 	lb := c.largeBucket(w.Hash)
 	b.lock()
 	defer b.unlockFor(w)
@@ -202,35 +202,35 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (need int, err erro
 	defer func() { w.inLarge = false }()
 	lb.MoveHomes() // as in setSmall
 	if err := c.beginLocked(b, w); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if len(w.Value) > c.shared.MaxValue() {
-		return 0, errResized
+		return 0, 0, errResized
 	}
 	if lb.IsForgotten(&w.Write) { // checked above; lb notes whose entry counts
-		return 0, errForgotten
+		return 0, 0, errForgotten
 	}
 	if !freed && !w.RewriteOnly {
 		c.shared.CountArrival(store.Arrival{Records: 1, Bytes: w.Bytes}, true)
 	}
 	lb.SetIncoming(w.Bytes)
 	defer lb.SetIncoming(0)
-	if need = lb.Demand(w.Bytes); !freed && c.shared.Pool.Spare() < need {
-		return need, nil
+	if want, must = lb.Demand(w.Bytes); !freed && c.shared.Pool.Spare() < want {
+		return want, must, nil
 	}
 	b.invalidateLocked(w)
 	b.Delete(&w.Write, nil)
-	for lack := need - c.shared.Pool.Spare(); freed && lack > 0; lack = b.Give(lack, 0) {
+	for lack := must - c.shared.Pool.Spare(); freed && lack > 0; lack = b.Give(lack, 0) {
 		b.takeRemovalsLocked(w) // reclaim has spared b
 	}
 	if err := lb.Set(&w.Write); err != nil {
 		if err = c.retryLocked(lb, b, w, err); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	c.shared.Pool.Stored(w.Bytes, 0)
 	lb.Arrived(w.Bytes)
-	return 0, nil
+	return 0, 0, nil
 }
 
 // beginLocked counts a write, and returns an error if it must not be made. The lock of its small

@@ -94,7 +94,11 @@ func (b *Store) size() int {
 func (b *Store) quota() int {
 	if b.Large {
 		// Small changes of the balance move no memory, nor does a Set that frees some for itself.
-		share := max(b.Shared.largeTarget()/LargeBuckets, b.kept(hysteresis))
+		target := b.Shared.largeTarget()
+		share := max(target/LargeBuckets, b.kept(hysteresis))
+		if b.Shared.FreeOfLive(keptFree) <= 0 { // one bucket may have what the others don't need
+			share = max(share, b.toldHeld+target-int(b.Shared.Arrivals.Held.Load()))
+		}
 		return max(share, min(b.toldHeld, share+share/hysteresis))
 	}
 	share := int(b.Shared.quota.Load()) + int(b.stagger)
@@ -136,6 +140,13 @@ func (b *Store) tellNeed() {
 func (b *Store) Enlarge(bound int) {
 	b.Longest = max(b.Longest, b.Shared.Longest(bound, b.Large))
 	b.hint = hintUnknown // it may have more chunks
+}
+
+// Await adds n bytes that the bucket is to get to what it holds, until the next EndWrite: the other
+// buckets' quotas leave them out.
+func (b *Store) Await(n int) {
+	b.toldHeld += n
+	b.Shared.AddHeld(n)
 }
 
 // SetIncoming sets the bytes of the longest record under way to a large bucket.

@@ -230,19 +230,19 @@ func (b *Store) MayLack(n int) bool {
 }
 
 // Demand returns the most bytes of new chunks and pages that a large bucket takes for a record of n
-// bytes. If it has enough dead bytes, it compacts first and takes only pages.
-func (b *Store) Demand(n int) int {
+// bytes, and how many of them it can't do without: whatever its quota, the record has to fit into
+// either ring. If it has enough dead bytes, it compacts first and takes only pages.
+func (b *Store) Demand(n int) (want, must int) {
 	p, size := b.Shared.Pool, b.Shared.Pool.ChunkSize()
 	need, pages := (n/size+2)*size, p.PagesSize(1+b.Index.Pages()/growthPart)
 	if _, worth := b.deadest(); worth && b.deadBytes() >= 2*need {
-		return pages
+		return pages, pages
 	}
-	grow := min(b.quota()-b.held(), 2*need+policy.WorkFor(n, b.Shared.mostMoved).Bytes)
+	want = min(b.quota()-b.held(), 2*need+policy.WorkFor(n, b.Shared.mostMoved).Bytes)
 	for i := range b.Rings {
-		// Whatever the quota, this record has to fit into either ring.
-		grow = max(grow, need-b.Rings[i].Held()*size)
+		must = max(must, need-b.Rings[i].Held()*size)
 	}
-	return max(grow, 0) + pages
+	return max(want, must) + pages, must + pages
 }
 
 // deadest returns the ring that is most worth compacting, if there is one.

@@ -24,7 +24,7 @@ const RingCount = 2
 //   - for readers without the lock: Candidate, Find, CanPutOff, NoteGhostMiss, CountOddities, Ring
 //   - one entry: IsForgotten, Lookup, FindOrExpire, NoteRead, MoveHomes, Set, EndWrite, Arrived,
 //     Fail, Restore, Delete, Touch, PutOff, Keep
-//   - memory: IsAtLimit, Lack, MayLack, Demand, SetIncoming, Give, GivePages, Enlarge
+//   - memory: IsAtLimit, Lack, MayLack, Demand, Await, SetIncoming, Give, GivePages, Enlarge
 //   - all entries, in steps: Walk, IsLate, Freq, EndWalk, DeleteStep, DropStep, and the methods of
 //     Keys, Long and Fit
 //   - the cold part: ReadCold, Promote, DropDamaged, TakeWaiting, PackWaiting, PutAway
@@ -75,7 +75,7 @@ type Store struct {
 	usage     *generation.Usage // of its generation, if it has one
 	unsure    unsure
 	told      int // the need that tellNeed reported last
-	toldHeld  int // the memory of a large bucket that endWrite reported last
+	toldHeld  int // the memory of a large bucket that EndWrite reported last, or Await
 	incoming  int // bytes of the longest record under way to a large bucket
 	expirer   expirer
 	searched  uint64    // generations forgotten before the last complete walk began

@@ -21,6 +21,31 @@ func TestRoom_OneLargeEntryStays(t *testing.T) {
 	require.True(t, c.Has([]byte("large")))
 }
 
+// Large entries that are set in a full cache of short ones do not push out each other: together
+// they are what was stored last.
+func TestRoom_LargeEntriesKeepEachOther(t *testing.T) {
+	const bound, short = 128 << 20, 100
+	for _, size := range []int{64<<10 - 100, 200_000, 1 << 20} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			c := ringtest.MustCache(t, ringtest.Default(bound))
+			ringtest.FillCache(t, c, 0, bound/short, short)
+			n := max(2<<20/size, 8)
+			for round := range 5 {
+				for i := range n {
+					require.NoError(t, c.Set(fmt.Append(nil, "large", round*n+i), make([]byte, size)))
+				}
+				found := 0
+				for i := range n {
+					if c.Has(fmt.Append(nil, "large", round*n+i)) {
+						found++
+					}
+				}
+				require.GreaterOrEqual(t, found, n-n/8, "of %d", n)
+			}
+		})
+	}
+}
+
 // A few entries of megabytes that are written again and again push out no short ones, even if those
 // are in large buckets too, because of what was stored lately.
 func TestRoom_ShortEntriesBesideHugeOnes(t *testing.T) {
