@@ -20,30 +20,37 @@ import (
 // so does a Get when shared.LargeKeys tells it to look in the large one too.
 
 // reclaim makes other buckets release the bytes that large bucket lb wants and the pool lacks:
-// first the memory above their quotas, then, in a cache of very few chunks, as much as lb must
-// have. The small bucket of the key, which may have it, does not.
-func (c *engine) reclaim(lb *bucket, want, must int, w *write) {
+// first the memory above their quotas, then, until the pool has enough for the record, a chunk of
+// each small bucket, since what these hold within their quotas may be more than what they divide. In
+// a cache of very few chunks, large buckets give last. The small bucket of the key, which may have
+// it, gives nothing.
+func (c *engine) reclaim(lb *bucket, want, enough int, w *write) {
 	s, a := c.shared, &c.arena
-	for range s.Buckets {
-		if s.Pool.Spare() >= want {
-			return
-		}
-		if b := &c.buckets[a.hand]; b != c.bucket(w.Hash) {
-			c.drain(b, max(want, drainMost), store.KeepQuota, w)
-		}
-		a.hand = (a.hand + 1) % s.Buckets
-	}
-	release := func(b *bucket, need, keep int) {
-		if missing := need - s.Pool.Spare(); missing > 0 && b != lb && b != c.bucket(w.Hash) {
-			c.drain(b, missing, keep, w)
+	takeFrom := func(b *bucket, n, keep int) {
+		if b != lb && b != c.bucket(w.Hash) {
+			c.drain(b, n, keep, w)
 		}
 	}
-	for i := range a.buckets {
-		release(&a.buckets[i], want, store.KeepQuota)
+	fromSmall := func(upTo, n, keep int) (got bool) {
+		had := s.Pool.Spare()
+		for i := 0; i < s.Buckets && s.Pool.Spare() < upTo; i++ {
+			takeFrom(&c.buckets[a.hand], n, keep)
+			a.hand = (a.hand + 1) % s.Buckets
+		}
+		return s.Pool.Spare() > had
 	}
-	for i := s.Buckets + store.LargeBuckets - 1; i >= 0; i-- {
-		release(c.nth(i), must, 0)
+	fromLarge := func(upTo, keep int) {
+		for i := range a.buckets {
+			if lack := upTo - s.Pool.Spare(); lack > 0 {
+				takeFrom(&a.buckets[i], lack, keep)
+			}
+		}
 	}
+	fromSmall(want, max(want, drainMost), store.KeepQuota)
+	fromLarge(want, store.KeepQuota)
+	for fromSmall(enough, 1<<s.Shift, 0) {
+	}
+	fromLarge(enough, 0)
 }
 
 // pause calls OnRemove for the entries that a write has removed, if they make up a step. The caller

@@ -178,21 +178,21 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 func (c *engine) setLarge(b *bucket, w *write) error {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	want, must, err := c.setInLarge(b, w, false)
+	want, enough, err := c.setInLarge(b, w, false)
 	if want == 0 {
 		return err
 	}
 	lb := c.largeBucket(w.Hash)
 	lb.look(func(s *store.Store) { s.Await(want) })
-	c.reclaim(lb, want, must, w)
+	c.reclaim(lb, want, enough, w)
 	_, _, err = c.setInLarge(b, w, true)
 	return err
 }
 
-// setInLarge stores a large record whose small bucket is b. If it returns what it wants and must
-// have, it has stored nothing: other buckets have to release memory first, until the pool has so
+// setInLarge stores a large record whose small bucket is b. If it returns what it wants, and what is
+// enough, it has stored nothing: other buckets have to release memory first, until the pool has so
 // many bytes. freed tells that they have.
-func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, must int, err error) {
+func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, enough int, err error) {
 	lb := c.largeBucket(w.Hash)
 	b.lock()
 	defer b.unlockFor(w)
@@ -215,8 +215,9 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, must int, er
 	}
 	lb.SetIncoming(w.Bytes)
 	defer lb.SetIncoming(0)
-	if want, must = lb.Demand(w.Bytes); !freed && c.shared.Pool.Spare() < want {
-		return want, must, nil
+	want, must := lb.Demand(w.Bytes)
+	if enough = max(must, min(want, 2*w.Bytes)); !freed && c.shared.Pool.Spare() < enough {
+		return want, enough, nil
 	}
 	b.invalidateLocked(w)
 	b.Delete(&w.Write, nil)

@@ -97,7 +97,7 @@ func (b *Store) quota() int {
 		target := b.Shared.largeTarget()
 		share := max(target/LargeBuckets, b.kept(hysteresis))
 		if b.Shared.FreeOfLive(keptFree) <= 0 { // one bucket may have what the others don't need
-			share = max(share, b.toldHeld+target-int(b.Shared.Arrivals.Held.Load()))
+			share = max(share, b.toldHeld+target-int(b.Shared.Arrivals.Held.Load())+2*b.incoming)
 		}
 		return max(share, min(b.toldHeld, share+share/hysteresis))
 	}

@@ -238,7 +238,7 @@ func (b *Store) Demand(n int) (want, must int) {
 	if _, worth := b.deadest(); worth && b.deadBytes() >= 2*need {
 		return pages, pages
 	}
-	want = min(b.quota()-b.held(), 2*need+policy.WorkFor(n, b.Shared.mostMoved).Bytes)
+	want = min(b.quota()-b.held(), 4*need)
 	for i := range b.Rings {
 		must = max(must, need-b.Rings[i].Held()*size)
 	}
