@@ -21,9 +21,9 @@ import (
 
 // reclaim makes other buckets release the bytes that large bucket lb wants and the pool lacks:
 // first the memory above their quotas, then, until the pool has enough for the record, a chunk of
-// each small bucket, since what these hold within their quotas may be more than what they divide. In
-// a cache of very few chunks, large buckets give last. The small bucket of the key, which may have
-// it, gives nothing.
+// each small bucket, since what these hold within their quotas may be more than what they divide.
+// In a cache of very few chunks, large buckets give last. The small bucket of the key, which may
+// have it, gives nothing.
 func (c *engine) reclaim(lb *bucket, want, enough int, w *write) {
 	s, a := c.shared, &c.arena
 	takeFrom := func(b *bucket, n, keep int) {

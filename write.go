@@ -189,9 +189,9 @@ func (c *engine) setLarge(b *bucket, w *write) error {
 	return err
 }
 
-// setInLarge stores a large record whose small bucket is b. If it returns what it wants, and what is
-// enough, it has stored nothing: other buckets have to release memory first, until the pool has so
-// many bytes. freed tells that they have.
+// setInLarge stores a large record whose small bucket is b. If it returns what it wants and what
+// is enough, it has stored nothing: other buckets have to release memory first, until the pool has
+// so many bytes. freed tells that they have.
 func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, enough int, err error) {
 	lb := c.largeBucket(w.Hash)
 	b.lock()

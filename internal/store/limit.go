@@ -93,11 +93,13 @@ func (b *Store) size() int {
 // together they still use all memory, and by what their live entries need.
 func (b *Store) quota() int {
 	if b.Large {
-		// Small changes of the balance move no memory, nor does a Set that frees some for itself.
+		// Small changes of the balance move no memory, nor does a Set that frees some for itself: what a
+		// bucket holds may be 1/hysteresis less than its part of the target, or more.
 		target := b.Shared.largeTarget()
+		target -= target / hysteresis
 		share := max(target/LargeBuckets, b.kept(hysteresis))
 		if b.Shared.FreeOfLive(keptFree) <= 0 { // one bucket may have what the others don't need
-			share = max(share, b.toldHeld+target-int(b.Shared.Arrivals.Held.Load())+2*b.incoming)
+			share = max(share, b.toldHeld+target-int(b.Shared.Arrivals.Held.Load()))
 		}
 		return max(share, min(b.toldHeld, share+share/hysteresis))
 	}
