@@ -331,7 +331,7 @@ var lockOrder = []string{
 func TestLayout_LocksAreTakenInOrder(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
-		// Through beginLocked and inLargeLocked, which does not lock: write.inLarge.
+		// Through checkLocked and inLargeLocked, which does not lock: write.inLarge.
 		"engine.setInLarge takes large bucket.mu under large bucket.mu",
 	}, typeCheck(t, "").outOfOrder(lockOrder))
 	text, err := os.ReadFile("docs/design.md")

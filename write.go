@@ -201,8 +201,8 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, enough int, 
 	w.inLarge = true
 	defer func() { w.inLarge = false }()
 	lb.MoveHomes() // as in setSmall
-	if err := c.beginLocked(b, w); err != nil {
-		return 0, 0, err
+	if err := c.checkLocked(b, w); err != nil {
+		return 0, 0, c.countLocked(b, w, err)
 	}
 	if len(w.Value) > c.shared.MaxValue() {
 		return 0, 0, errResized
@@ -219,6 +219,7 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, enough int, 
 	if enough = max(must, min(want, 2*w.Bytes)); !freed && c.shared.Pool.Spare() < enough {
 		return want, enough, nil
 	}
+	_ = c.countLocked(b, w, nil) // not before: if other calls change the entry, it may become a Del
 	b.invalidateLocked(w)
 	b.Delete(&w.Write, nil)
 	for lack := must - c.shared.Pool.Spare(); freed && lack > 0; lack = b.Give(lack, 0) {
@@ -237,7 +238,11 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, enough int, 
 // beginLocked counts a write, and returns an error if it must not be made. The lock of its small
 // bucket b is held.
 func (c *engine) beginLocked(b *bucket, w *write) error {
-	err := c.checkLocked(b, w)
+	return c.countLocked(b, w, c.checkLocked(b, w))
+}
+
+// countLocked counts a write for which checkLocked has returned err, and returns that.
+func (c *engine) countLocked(b *bucket, w *write, err error) error {
 	if w.counted || w.repeats && (err == errUnmet || err == errCold) {
 		return err
 	}

@@ -152,3 +152,31 @@ func TestUpdate_CountsAsWhatItDid(t *testing.T) {
 		require.Equal(t, before.DelCalls, ringtest.StatsOf(c).DelCalls, name)
 	}
 }
+
+// Update of a large value is counted once, as what it ends with, even if OnRemove sets the key
+// while other buckets make room.
+func TestUpdate_CountsWhatItEndsWith(t *testing.T) {
+	var c *ringcache.Cache
+	k, armed, runs := []byte("k"), false, 0
+	g := ringtest.Default(ringtest.MinBytes)
+	g.OnRemove = func(ringcache.Removal) {
+		if armed {
+			armed = false
+			_ = c.Set(k, []byte("other"))
+		}
+	}
+	c = ringtest.MustCache(t, g)
+	ringtest.FillCache(t, c, 0, ringtest.MinBytes/100, 100)
+	before := c.Stats()
+	armed = true
+	require.NoError(t, c.Update(k, func(e *ringcache.Entry[[]byte]) {
+		if runs++; e.Present {
+			e.Del()
+		} else {
+			e.Set(make([]byte, 1<<20))
+		}
+	}))
+	require.Equal(t, 2, runs)
+	s := c.Stats().Sub(before)
+	require.EqualValues(t, []uint64{1, 1}, []uint64{s.SetCalls, s.DelCalls}, "one Set is OnRemove's")
+}
