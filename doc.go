@@ -140,7 +140,7 @@
 //
 // A random secret is mixed into every hash, so outsiders cannot choose keys that share a bucket,
 // except keys that collide in all 64 bits of the underlying XXH64. Such keys evict only each other
-// and a few neighbors, and a search among them examines at most 224 records. The bytes of removed
+// and a few neighbors, and a search among them examines at most 448 records. The bytes of removed
 // entries stay in memory until they are overwritten.
 //
 // # Caveats
@@ -149,7 +149,7 @@
 // keys. If keys are read only once, after more than 60 % of the cache's size has been written since
 // their Set, use PolicyFIFO.
 //
-// Values above 1/4096 of MaxBytes (16 to 32 KB in a cache below 64 MB; less if most values are
-// large) are stored separately. Sets of these large values run one at a time, and their lookups
-// take a lock.
+// Values above 1/4096 of MaxBytes (16 to 32 KB if made below 64 MB; less if most values are large)
+// are stored separately. Sets of these large values run one at a time, and their lookups take a
+// lock.
 package ringcache

@@ -24,7 +24,7 @@ func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
 // (ErrTTLTooShort) or very long, see Times to live in the package documentation.
 //
 // On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
-// expired entry keeps its memory, and is included in [Cache.Len], until a write or
+// expired entry keeps its memory, and is included in [Cache.Len], until a write, Resize, Reset or
 // [Cache.DeleteExpired] reclaims it.
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
@@ -69,7 +69,7 @@ func (c *Cache) Del(k []byte) bool { return c.del(k, store.Deleted, nil) }
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
 // entry never expires, and a TTL that is negative or below 100 ms removes it. Touch counts neither
-// as a read nor in [Stats]. With [Options].ExpireAfterAccess it restarts the idle time.
+// as a read nor as a Set. With [Options].ExpireAfterAccess it restarts the idle time.
 //
 // To add an expiry to an entry that has none, Touch stores it again, which may evict other entries;
 // if there is no memory for that, the entry is lost and Touch returns false.

@@ -141,8 +141,8 @@ type Options struct {
 	//
 	// One goroutine compresses, until Close. Sets do not wait for it, but they move the values that
 	// they would otherwise evict, and take 1.5 to 2 times as long. Dictionaries and buffers, a few
-	// megabytes, are on the Go heap. Values above 1/4096 of MaxBytes (16 to 32 KB below 64 MB) are
-	// never compressed, nor is any if they average more than 1/4 of that.
+	// megabytes, are on the Go heap. Values above 1/4096 of MaxBytes (16 to 32 KB if made below
+	// 64 MB) are never compressed, nor are those above 1/64 of that if the average is above 1/4.
 	Compressor Compressor
 
 	// ExpectedEntries, unless 0, is the approximate number of entries that the cache will hold. The

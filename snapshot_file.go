@@ -20,7 +20,7 @@ type LoadReport struct {
 	Entries int
 
 	// DiscardedBlocks counts defects that were passed over, such as damaged or missing blocks. A file
-	// that cannot be used at all counts as one; a missing file counts as none.
+	// that is refused as a whole counts as one; a missing file counts as none.
 	DiscardedBlocks int
 
 	// Err is nil if there was no defect. Otherwise it describes one, and names the file:

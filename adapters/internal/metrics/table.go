@@ -45,7 +45,7 @@ var All = []Metric{
 			"waited any longer, or the cache refused the value.",
 		"", one(func(s *stats) uint64 { return s.Loads.Dropped })},
 	{Counter, "stale_hits_total", "stale.hits", "{key}",
-		"Keys for which an expired value was returned because their load had failed or was late.",
+		"Keys for which an expired value was returned.",
 		"", one(func(s *stats) uint64 { return s.Loads.StaleHits })},
 	{Counter, "negative_hits_total", "negative.hits", "{key}",
 		"Keys that were not loaded because an earlier load had found that they have no value.",
