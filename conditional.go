@@ -104,9 +104,9 @@ func (e *Entry[V]) SetWithTTL(v V, ttl time.Duration) {
 func (e *Entry[V]) Del() { e.verdict = toDelete }
 
 // Update applies fn to the entry of k atomically. fn calls [Entry.Set], [Entry.SetWithTTL] or
-// [Entry.Del], or none of them to leave the entry unchanged. If it calls one, and another call
-// changes the value or expiry meanwhile, fn is called again with the new ones. No lock is held
-// while it runs.
+// [Entry.Del], or none of them to leave the entry unchanged. If it calls one, and value or
+// expiry are no longer the same then, fn is called again with the new ones. No lock is held while
+// it runs.
 //
 // An existing entry counts as read. Update has the limits and errors of [Cache.SetWithTTL]: after
 // an error, k is absent. In [Stats], Update counts as the Set or Del that fn requested, if any.

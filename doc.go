@@ -141,7 +141,7 @@
 // A random secret is mixed into every hash, so outsiders cannot choose keys that share a bucket,
 // except keys that collide in all 64 bits of the underlying XXH64. Such keys evict only each other
 // and a few neighbors, and a search among them examines at most 448 records. The bytes of removed
-// entries stay in memory until they are overwritten.
+// entries stay in memory until overwritten or freed.
 //
 // # Caveats
 //

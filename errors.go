@@ -67,7 +67,7 @@ var (
 	ErrDecode = errors.New("value cannot be decoded")
 
 	// ErrInUse is returned by NewWithOptions if another cache, in any process, uses [Options].File or
-	// one of its companion files.
+	// one of its companion files, and by Close if the file was replaced.
 	ErrInUse = osfile.ErrLocked
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
