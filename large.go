@@ -19,38 +19,37 @@ import (
 // A key is in one place at a time (I8): a Set holds the small bucket's lock over both places, and
 // so does a Get when shared.LargeKeys tells it to look in the large one too.
 
-// reclaim makes other buckets release the bytes that large bucket lb wants and the pool lacks:
-// first the memory above their quotas, then, until the pool has enough for the record, a chunk of
-// each small bucket, since what these hold within their quotas may be more than what they divide.
-// In a cache of very few chunks, large buckets give last. The small bucket of the key, which may
-// have it, gives nothing.
-func (c *engine) reclaim(lb *bucket, want, enough int, w *write) {
+// reclaim makes other buckets release memory for large bucket lb until the pool has need bytes:
+// first what is above their quotas, then a chunk of each small bucket, since what these hold within
+// their quotas may be more than what they divide. In a cache of very few chunks, large buckets give
+// last. The small bucket of the key, which may have it, gives nothing.
+func (c *engine) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
 	takeFrom := func(b *bucket, n, keep int) {
 		if b != lb && b != c.bucket(w.Hash) {
 			c.drain(b, n, keep, w)
 		}
 	}
-	fromSmall := func(upTo, n, keep int) (got bool) {
+	fromSmall := func(n, keep int) (got bool) {
 		had := s.Pool.Spare()
-		for i := 0; i < s.Buckets && s.Pool.Spare() < upTo; i++ {
+		for i := 0; i < s.Buckets && s.Pool.Spare() < need; i++ {
 			takeFrom(&c.buckets[a.hand], n, keep)
 			a.hand = (a.hand + 1) % s.Buckets
 		}
 		return s.Pool.Spare() > had
 	}
-	fromLarge := func(upTo, keep int) {
+	fromLarge := func(keep int) {
 		for i := range a.buckets {
-			if lack := upTo - s.Pool.Spare(); lack > 0 {
+			if lack := need - s.Pool.Spare(); lack > 0 {
 				takeFrom(&a.buckets[i], lack, keep)
 			}
 		}
 	}
-	fromSmall(want, max(want, drainMost), store.KeepQuota)
-	fromLarge(want, store.KeepQuota)
-	for fromSmall(enough, 1<<s.Shift, 0) {
+	fromSmall(max(need, drainMost), store.KeepQuota)
+	fromLarge(store.KeepQuota)
+	for fromSmall(1<<s.Shift, 0) {
 	}
-	fromLarge(enough, 0)
+	fromLarge(0)
 }
 
 // pause calls OnRemove for the entries that a write has removed, if they make up a step. The caller

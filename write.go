@@ -178,21 +178,21 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 func (c *engine) setLarge(b *bucket, w *write) error {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
-	want, enough, err := c.setInLarge(b, w, false)
+	want, need, err := c.setInLarge(b, w, false)
 	if want == 0 {
 		return err
 	}
 	lb := c.largeBucket(w.Hash)
 	lb.look(func(s *store.Store) { s.Await(want) })
-	c.reclaim(lb, want, enough, w)
+	c.reclaim(lb, need, w)
 	_, _, err = c.setInLarge(b, w, true)
 	return err
 }
 
-// setInLarge stores a large record whose small bucket is b. If it returns what it wants and what
-// is enough, it has stored nothing: other buckets have to release memory first, until the pool has
-// so many bytes. freed tells that they have.
-func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, enough int, err error) {
+// setInLarge stores a large record whose small bucket is b. If it returns a need, it has stored
+// nothing: other buckets have to release memory first, until the pool has so many bytes. freed
+// tells that they have. The large bucket wants more, in the course of time.
+func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, need int, err error) {
 	lb := c.largeBucket(w.Hash)
 	b.lock()
 	defer b.unlockFor(w)
@@ -216,8 +216,8 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, enough int, 
 	lb.SetIncoming(w.Bytes)
 	defer lb.SetIncoming(0)
 	want, must := lb.Demand(w.Bytes)
-	if enough = max(must, min(want, 2*w.Bytes)); !freed && c.shared.Pool.Spare() < enough {
-		return want, enough, nil
+	if need = max(must, min(want, 2*w.Bytes)); !freed && c.shared.Pool.Spare() < need {
+		return want, need, nil
 	}
 	_ = c.countLocked(b, w, nil) // not before: if other calls change the entry, it may become a Del
 	b.invalidateLocked(w)

@@ -94,13 +94,13 @@ func (b *Store) size() int {
 func (b *Store) quota() int {
 	if b.Large {
 		// Small changes of the balance move no memory, nor does a Set that frees some for itself: what a
-		// bucket holds may be 1/hysteresis less than its part of the target, or more.
-		target := b.Shared.largeTarget()
-		target -= target / hysteresis
-		share := max(target/LargeBuckets, b.kept(hysteresis))
+		// bucket holds may be 1/hysteresis more than its part, and, when memory is full, less.
+		target, own := b.Shared.largeTarget(), 0
 		if b.Shared.FreeOfLive(keptFree) <= 0 { // one bucket may have what the others don't need
-			share = max(share, b.toldHeld+target-int(b.Shared.Arrivals.Held.Load()))
+			target -= target / hysteresis
+			own = b.toldHeld + target - int(b.Shared.Arrivals.Held.Load())
 		}
+		share := max(target/LargeBuckets, own, b.kept(hysteresis))
 		return max(share, min(b.toldHeld, share+share/hysteresis))
 	}
 	share := int(b.Shared.quota.Load()) + int(b.stagger)

@@ -2,6 +2,7 @@ package room
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -109,4 +110,49 @@ func TestRoom_LargeEntriesGetTheMemoryOfExpiredOnes(t *testing.T) {
 		}
 	}
 	require.Equal(t, large, found)
+}
+
+// Of long entries of very different lengths, and short ones, that are rewritten with other lengths,
+// hardly any is evicted while live entries leave 2/5 of the memory, however uneven the large
+// buckets are.
+func TestRoom_UnevenLargeEntriesStay(t *testing.T) {
+	const bound, longest, steps = 32 << 20, 32 << 20 / 17, 60_000
+	g := ringtest.Default(bound)
+	g.Seed = ringtest.TestSeed
+	c := ringtest.MustCache(t, g)
+	r, v := ringtest.NewRand(1), make([]byte, longest)
+	draw := func(least, most float64) int { return int(least * math.Pow(most/least, r.Float64())) }
+	sizes, live := map[int]int{}, [2]int{} // of short and long entries
+	for range steps {
+		kind := r.IntN(2)
+		k, n := r.IntN(15_000), draw(50, 4000)
+		if kind == 1 {
+			k, n = -1-r.IntN(120), draw(8192, longest)
+		}
+		if live[kind]-sizes[k]+n > bound*29/100 {
+			continue
+		}
+		require.NoError(t, c.Set(ringtest.IDKey(k), v[:n]))
+		live[kind] += n - sizes[k]
+		sizes[k] = n
+	}
+	require.Greater(t, min(live[0], live[1]), bound/4)
+	require.LessOrEqual(t, c.Stats().EvictedEntries, uint64(steps/1000))
+}
+
+// A large entry that is written again with the same length takes no memory from short ones, nor
+// does its bucket in stock.
+func TestRoom_RewrittenLargeEntryEvictsFew(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Default(64<<20))
+	const full = 500_000
+	ringtest.FillCache(t, c, 0, full, 100)
+	for i := range 300 {
+		ringtest.FillCache(t, c, full+100*i, 100, 100)
+		before := c.Stats().EvictedEntries
+		require.NoError(t, c.Set([]byte("large"), make([]byte, 1<<20)))
+		evicted := c.Stats().EvictedEntries - before
+		if i > 0 {
+			require.Less(t, evicted, uint64(2000), "by Set %d", i)
+		}
+	}
 }
