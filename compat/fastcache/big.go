@@ -16,11 +16,12 @@ import (
 const (
 	partsTrailer = "\x00ringprt"
 
-	partShare = 16 // a value of inner may be 1/partShare of its bound
+	partShare = 16 // a value of inner may be 1/partShare of its bound, and nearly 4 GB
+	maxPart   = 1 << 30
 	maxKeyLen = chunkSize - 16 - 4 - 1
 )
 
-// SetBig stores v under k, in parts of 1/16 of the cache. Each part may be evicted, also by the
+// SetBig stores v under k, in parts of up to 1/16 of the cache. Each may be evicted, also by the
 // next ones if v has many. It does nothing if k has more than 65,515 bytes. k and v may be changed
 // as soon as SetBig returns.
 func (c *Cache) SetBig(k, v []byte) {
@@ -30,7 +31,7 @@ func (c *Cache) SetBig(k, v []byte) {
 		return
 	}
 	inner := c.inner.Load()
-	size, number := inner.Options().MaxBytes/partShare, c.big.lastNumber.Add(1)
+	size, number := min(inner.Options().MaxBytes/partShare, maxPart), c.big.lastNumber.Add(1)
 	var key [len(partsTrailer) + 16]byte
 	for at := 0; at < len(v); at += size {
 		part := v[at:min(len(v), at+size)]
