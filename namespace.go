@@ -23,8 +23,8 @@ import (
 
 // Namespace returns the part of the cache with the given name, which may consist of any bytes: a
 // Cache with its own keys, statistics and [Cache.Reset], which shares memory and eviction policy
-// with the rest. There is one per name, and it uses up to 10 KB of the Go heap until
-// [Cache.DropNamespace]. Files and snapshots include its entries.
+// with the rest. There is one per name. It uses 10 KB of the Go heap until [Cache.DropNamespace],
+// and more for a time after a Reset. Files and snapshots include its entries.
 //
 // Its methods apply to its own entries, except that Options and DeleteExpired apply to the whole
 // cache, and Resize, Close, DropNamespace and the methods for snapshots return ErrNamespace. A key

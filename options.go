@@ -90,15 +90,15 @@ type Options struct {
 	SoftTimeout time.Duration
 
 	// OnRemove, if not nil, is called once for each removed entry: evicted, expired, deleted, replaced
-	// or reset. It is not called for negative entries ([ErrAbsent]), or those that are lost when File
-	// is opened, remain at Close or cannot be decompressed. It may keep key and value: copies.
+	// or reset. It is not called for negative entries ([ErrAbsent]), or those that File has lost,
+	// remain at Close or cannot be decompressed. It may keep key and value: copies.
 	//
 	// OnRemove runs in the goroutine whose call or load removed the entry, before that returns, with
 	// no lock held. It may call any method of the cache, but setting each evicted entry again never
-	// ends. The key may have been set again by then. A call that removes many entries works in steps
-	// of 256 entries or 64 KB (or the length of the value that it sets), and calls OnRemove after
-	// each. A panic reaches the caller and leaves the cache consistent, but OnRemove is not called
-	// for the rest of the step, and a value for which entries were evicted might not be stored.
+	// ends. The key may have been set again by then. A call that removes many entries usually works in
+	// steps of 256 entries or 64 KB (or the length of the value that it sets), and calls OnRemove
+	// after each. A panic reaches the caller and leaves the cache consistent, but OnRemove is not
+	// called for the rest of the step, and a value for which entries were evicted might not be stored.
 	OnRemove func(Removal)
 
 	// HugePages determines when the cache asks the operating system for large pages, which speed up
@@ -109,9 +109,9 @@ type Options struct {
 	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
 	// package documentation. It is created with mode 0600 if it does not exist; its directory must
 	// exist. With a Compressor, File + ".dict" holds the dictionaries, and with namespaces, File +
-	// ".names" their names. A relative path is resolved once, when the cache is created. Symbolic
-	// links are followed if the kernel allows it. Only one cache at a time can use a file; others get
-	// [ErrInUse] until it is closed or collected.
+	// ".names" their names. A relative path is resolved once, when the cache is created. If it is a
+	// symbolic link, that is followed if the kernel allows it. Only one cache at a time can use a
+	// file; others get [ErrInUse] until it is closed or collected.
 	//
 	// All files must be regular, and owned by the effective user, even if that is root; otherwise the
 	// error states the kind of file, or is [os.ErrPermission]. Group and other permissions are

@@ -182,7 +182,7 @@ func openSnapshot(
 func optionsOf(s *snapshot.Contents) Options {
 	h := &s.Header
 	o := Options{
-		MaxBytes: max(int(min(h.MaxBytes, math.MaxInt)), minMaxBytes), // 32-bit platforms have less
+		MaxBytes: int(max(min(h.MaxBytes, maxMaxBytes, math.MaxInt), minMaxBytes)),
 		Policy:   Policy(h.Policy), HugePages: HugePages(h.HugePages),
 		TTL: h.TTL, RefreshAhead: h.RefreshAhead, ExpireAfterAccess: h.Idle,
 	}
