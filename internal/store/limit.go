@@ -97,7 +97,9 @@ func (b *Store) quota() int {
 		// bucket holds may be 1/hysteresis more than its part, and, when memory is full, less.
 		target, own := b.Shared.largeTarget(), 0
 		if b.Shared.FreeOfLive(keptFree) <= 0 { // one bucket may have what the others don't need
-			target -= target / hysteresis
+			bound := b.Shared.EffectiveBound()
+			small := float64(bound-target) / float64(bound) // the part of the small buckets
+			target -= int(small*float64(target)) / hysteresis
 			own = b.toldHeld + target - int(b.Shared.Arrivals.Held.Load())
 		}
 		share := max(target/LargeBuckets, own, b.kept(hysteresis))
