@@ -156,3 +156,23 @@ func TestRoom_RewrittenLargeEntryEvictsFew(t *testing.T) {
 		}
 	}
 }
+
+// Where all records are large, they have all of the memory, and S3-FIFO finds a part of a loop that
+// is ten times as long as the cache.
+func TestRoom_LoopOfLargeEntries(t *testing.T) {
+	const bound, size, rounds = 16 << 20, 20_000, 40
+	g := ringtest.Default(bound)
+	g.Seed = ringtest.TestSeed
+	c := ringtest.MustCache(t, g)
+	const keys = 10 * bound / size
+	hits := 0
+	for i := range rounds * keys {
+		if k := ringtest.IDKey(i % keys); c.Has(k) {
+			hits++
+		} else {
+			require.NoError(t, c.Set(k, make([]byte, size)))
+		}
+	}
+	t.Logf("hits: %.1f %%", 100*float64(hits)/(rounds*keys))
+	require.Greater(t, hits, rounds*keys/20)
+}
