@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A value of SetBig is stored in parts, as long as inner accepts: the fewer there are, the less often
-// one is evicted. The entry under its key identifies them, with a trailer by which GetBig
+// A value of SetBig is stored in parts, as long as inner accepts: the fewer there are, the less
+// often one is evicted. The entry under its key identifies them, with a trailer by which GetBig
 // distinguishes it from a value of Set:
 //
 //	length, number, partsTrailer
