@@ -179,7 +179,7 @@ func (c *engine) setLarge(b *bucket, w *write) error {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
 	want, need, err := c.setInLarge(b, w, false)
-	if want == 0 {
+	if need == 0 {
 		return err
 	}
 	lb := c.largeBucket(w.Hash)
@@ -191,7 +191,7 @@ func (c *engine) setLarge(b *bucket, w *write) error {
 
 // setInLarge stores a large record whose small bucket is b. If it returns a need, it has stored
 // nothing: other buckets have to release memory first, until the pool has so many bytes. freed
-// tells that they have. The large bucket wants more, in the course of time.
+// tells that they have. want is what the large bucket may grow by.
 func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, need int, err error) {
 	lb := c.largeBucket(w.Hash)
 	b.lock()
