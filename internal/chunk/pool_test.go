@@ -131,16 +131,22 @@ func TestPool_IdleChunkBecomesPages(t *testing.T) {
 	require.Equal(t, c, pages[0])
 }
 
-// Trim brings what is idle down to the bound.
-func TestPool_TrimGivesIdleMemoryBack(t *testing.T) {
-	var m testMemory
-	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
-	var chunks []Ref
-	for range 10 {
+// takeChunks takes n chunks.
+func takeChunks(t *testing.T, p *Pool, n int) (chunks []Ref) {
+	t.Helper()
+	for range n {
 		c, err := p.Chunk()
 		require.NoError(t, err)
 		chunks = append(chunks, c)
 	}
+	return chunks
+}
+
+// Trim brings what is idle down to the bound.
+func TestPool_TrimGivesIdleMemoryBack(t *testing.T) {
+	var m testMemory
+	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
+	chunks := takeChunks(t, p, 10)
 	pages, err := p.Pages(2 * MaxSize / p.PageSize())
 	require.NoError(t, err)
 	for _, c := range chunks[2:] {
@@ -178,23 +184,15 @@ func TestPool_PhysicalMemoryStaysWithinTheBound(t *testing.T) {
 		require.LessOrEqual(t, p.heldLocked(), n*MaxSize)
 		require.NoError(t, p.Validate())
 	}
-	take := func(count int) (chunks []Ref) {
-		for range count {
-			c, err := p.Chunk()
-			require.NoError(t, err)
-			chunks = append(chunks, c)
-		}
-		return chunks
-	}
 	pages, err := p.Pages(160) // as for tiny records
 	require.NoError(t, err)
-	chunks := take(80)
+	chunks := takeChunks(t, p, 80)
 	p.PutPages(pages) // Reset
 	for _, c := range chunks {
 		p.Put(c)
 	}
 	requireWithin()
-	chunks = take(99) // large records
+	chunks = takeChunks(t, p, 99) // large records
 	requireWithin()
 	for _, c := range chunks[:19] {
 		p.Put(c)
@@ -209,12 +207,7 @@ func TestPool_PhysicalMemoryStaysWithinTheBound(t *testing.T) {
 func TestPool_MoreThanTheBoundIsGivenBack(t *testing.T) {
 	var m testMemory
 	p := NewPool(m.memory(), 16*MaxSize, MaxSize, Never)
-	var chunks []Ref
-	for range 20 {
-		c, err := p.Chunk()
-		require.NoError(t, err)
-		chunks = append(chunks, c)
-	}
+	chunks := takeChunks(t, p, 20)
 	pages, err := p.Pages(8 * MaxSize / p.PageSize())
 	require.NoError(t, err)
 	for _, c := range chunks {
