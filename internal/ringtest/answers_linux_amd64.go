@@ -2,6 +2,7 @@ package ringtest
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -335,13 +336,11 @@ func ServeAnswered(t *testing.T, reply func(line string) string) bool {
 	if os.Getenv(answeredEnv) != t.Name() {
 		return false
 	}
-	filter, err := installFilter()
-	first, oob := []byte{'f'}, unix.UnixRights(filter)
-	if err != nil {
-		first, oob = []byte{'n'}, nil
+	const fd = 3 // of the socket
+	if !installFilter(fd) {
+		require.NoError(t, unix.Sendmsg(fd, []byte{'n'}, nil, nil, 0))
 	}
-	require.NoError(t, unix.Sendmsg(3, first, oob, nil, 0))
-	control := os.NewFile(3, "control")
+	control := os.NewFile(fd, "control")
 	for lines := bufio.NewScanner(control); lines.Scan(); {
 		_, err := control.WriteString(reply(lines.Text()) + "\n")
 		require.NoError(t, err)
@@ -349,9 +348,10 @@ func ServeAnswered(t *testing.T, reply func(line string) string) bool {
 	return true
 }
 
-// installFilter makes all threads of the process hand over the systemCalls, and returns the
-// descriptor on which they arrive.
-func installFilter() (fd int, err error) {
+// installFilter makes all threads of the process hand over the systemCalls, and sends the
+// descriptor on which they arrive. Between the two, a thread of the runtime may wait for an answer
+// with the heap's lock, or the only P: no step there allocates or asks for a P.
+func installFilter(socket int) bool {
 	const load, jumpIfEqual, result = 0x20, 0x15, 0x06 // BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_RET|K
 	const allow, notify = 0x7fff0000, 0x7fc00000       // SECCOMP_RET_ALLOW, _USER_NOTIF
 	program := []unix.SockFilter{{Code: load}}         // the call's number
@@ -363,17 +363,24 @@ func installFilter() (fd int, err error) {
 	program = append(program,
 		unix.SockFilter{Code: result, K: allow}, unix.SockFilter{Code: result, K: notify})
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	first, rights := []byte{'f'}, unix.UnixRights(0)
+	iov := unix.Iovec{Base: &first[0], Len: 1}
+	message := unix.Msghdr{Iov: &iov, Iovlen: 1, Control: &rights[0],
+		Controllen: uint64(len(rights))}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return 0, err
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		return false
 	}
-	// Sound: the kernel copies the program during the call.
-	r, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+	// Sound: the kernel copies the program and the message during the calls.
+	filter, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_TSYNC|
 			unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
-		return 0, errno
+		return false
 	}
-	return int(r), nil
+	binary.NativeEndian.PutUint32(rights[unix.CmsgLen(0):], uint32(filter))
+	_, _, errno = unix.RawSyscall(unix.SYS_SENDMSG, uintptr(socket),
+		uintptr(unsafe.Pointer(&message)), 0)
+	return errno == 0
 }
