@@ -55,7 +55,7 @@ func groupsOf(key string, header []field) []string {
 func pathsOf(key string) []string {
 	var groups []string
 	from := 0
-	if i := strings.Index(key, "://"); i >= 0 {
+	if i := strings.Index(key, "://"); i >= 0 && !strings.ContainsAny(key[:i], "/?\n") {
 		from = i + len("://")
 	}
 	for i := from; i < len(key) && len(groups) < maxPaths; i++ {

@@ -26,6 +26,8 @@ func TestPurge_Paths(t *testing.T) {
 		"https://host?a":            "https://host",
 		"id-7":                      "",
 		"users/7/page":              "users users/7",
+		"/go?to=http://x/y":         "/go",
+		"a/http://x/y":              "a a/http: a/http://x",
 		"":                          "",
 		"://":                       "",
 		"1/2/3/4/5/6/7/8/9/10": "1 1/2 1/2/3 1/2/3/4 1/2/3/4/5 1/2/3/4/5/6 1/2/3/4/5/6/7 " +
