@@ -3,6 +3,7 @@ package ringcache_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -457,10 +458,13 @@ func TestReset_RemovesAllAndKeepsTheCacheUsable(t *testing.T) {
 func TestClose_LeavesAnEmptyCacheThatTakesNothing(t *testing.T) {
 	c := ringcache.New(ringtest.MinBytes)
 	k := []byte("key")
-	require.NoError(t, c.Set(k, []byte("value")))
+	n := c.Namespace("n")
+	require.NoError(t, errors.Join(c.Set(k, []byte("value")), n.Set(k, []byte("of n"))))
 	ringtest.CloseCache(t, c)
 	require.NoError(t, c.Close(), "closing twice")
 	c.Reset() // does not open it again
+	require.ErrorIs(t, c.Resize(2*ringtest.MinBytes), ringcache.ErrClosed)
+	require.Equal(t, ringtest.MinBytes, c.Options().MaxBytes)
 
 	err := c.Set(k, []byte("again"))
 	require.ErrorIs(t, err, ringcache.ErrClosed)
@@ -476,6 +480,16 @@ func TestClose_LeavesAnEmptyCacheThatTakesNothing(t *testing.T) {
 	require.Zero(t, c.Len())
 	s := ringtest.StatsOf(c)
 	require.Zero(t, s.EntriesCount+s.BytesSize+s.ReservedBytes)
+
+	require.ErrorIs(t, n.Set(k, []byte("again")), ringcache.ErrClosed)
+	load, _ := ringtest.Gives("loaded")
+	got, err = n.GetOrLoad(t.Context(), nil, k, load)
+	require.NoError(t, err)
+	require.Equal(t, "loaded", string(got))
+	require.False(t, n.Has(k) || n.Del(k))
+	s = n.Stats()
+	require.Zero(t, n.Len())
+	require.Zero(t, s.EntriesCount+s.BytesSize)
 }
 
 func TestClose_Unused(t *testing.T) {

@@ -20,9 +20,8 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// New returns a cache that is limited to maxBytes bytes of off-heap memory, records and index
-// together. It uses almost no memory until entries are set. New panics if maxBytes is below 256 KB
-// or above 4 TB.
+// New returns a cache with that [Options].MaxBytes, and the defaults of all other options. It uses
+// little memory until entries are set. New panics if maxBytes is below 256 KB or above 4 TB.
 func New(maxBytes int) *Cache {
 	// Not by NewWithOptions: a program that does not call it is not linked with files and compression.
 	o := Options{MaxBytes: maxBytes}
@@ -123,26 +122,24 @@ func newCache(g geometry) *Cache {
 	// Neither the pool nor anything that it refers to leads back to the cache. Code that uses a bucket
 	// keeps the array of buckets reachable, but not necessarily the cache. (Where a *bucket or *engine
 	// becomes an interface or a type argument, the linker keeps methods of all types that it leads to,
-	// such as those that format a time.Time: 90 KB of a program. A pointer to a field does as well.)
+	// such as those that format a time.Time. A pointer to a field does as well.)
 	runtime.AddCleanup(&c.buckets[0].seq, (*chunk.Pool).Unmap, c.shared.Pool)
 	return c
 }
 
 // Options returns the settings of the cache, with the defaults of timeouts filled in, MaxBytes
-// as last set by Resize, and File as an absolute path. NewWithOptions with the result makes a cache
-// with the same settings. It does not allocate, takes no lock, and works after Close.
+// as last set by Resize, and File as an absolute path. It works after Close.
 func (c *Cache) Options() Options {
 	o := c.options
 	o.MaxBytes = c.shared.Bound()
 	return o
 }
 
-// Close returns all memory to the operating system. Writes in progress are completed, or fail as
-// later ones do: Sets return [ErrClosed]. Later lookups miss. Address space stays reserved until
-// the Cache is collected. A second Close returns nil. With [Options].File, Close waits until
-// everything is on the disk, and returns an error if that fails; otherwise the error is nil. After
-// that, the file no longer changes: stop all writers before Close, or values that they replace or
-// delete later come back when the file is opened again.
+// Close frees the memory of the cache. Writes in progress are completed, or fail as later ones do:
+// Sets return [ErrClosed]. Later lookups miss. A second Close returns nil. With [Options].File,
+// Close waits until everything is on the disk, and returns an error if that fails. After that, the
+// file no longer changes: stop all writers before Close, or values that they replace or delete
+// later come back when the file is opened again. A namespace cannot be closed ([ErrNamespace]).
 func (c *Cache) Close() error {
 	if c.space != nil {
 		return fmt.Errorf("ringcache: close cache: %w", ErrNamespace)
@@ -156,6 +153,7 @@ func (c *Cache) Close() error {
 		err = s.File.Close()
 	}
 	c.each((*bucket).close)
+	c.shared.Generations.Clear()
 	c.shared.Pool.Close()
 	err = errors.Join(err, c.spaces.file.Close())
 	if f := c.shared.File; f != nil {
@@ -215,7 +213,7 @@ func openInFile(g geometry) (*Cache, error) {
 //	TakeOver: clears dictionaries    no      the others (*)          empty
 //	SetMark                          no      the others              empty
 //
-// (*) After a reboot, those with an expiry are dropped: their age is unknown without the mark.
+// (*) Those with an expiry are dropped if the mark is of an earlier boot: their age is unknown.
 func (g geometry) openRings(file *ringfile.File, h ringfile.Header) (*Cache, error) {
 	err := g.check(file, &h)
 	if err == nil {
@@ -390,8 +388,7 @@ func compressInBackground(cache weak.Pointer[engine], s *cold.Compression) {
 	}
 }
 
-// compressBucket compresses the queue of a bucket, and builds a dictionary if one is due. Only the
-// goroutine calls it.
+// compressBucket compresses the queue of a bucket, and builds a dictionary if one is due.
 func (c *engine) compressBucket(i int32, w *store.Waiting) {
 	b := &c.buckets[i]
 	for more := true; more; {

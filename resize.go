@@ -10,16 +10,15 @@ import (
 
 // How a cache changes its size while it is in use.
 //
-// Growing is simple: there is more memory to divide. Shrinking is done in steps, each of which
-// locks one bucket, and moves or evicts a little. First all buckets give up what their live records
-// do not need; then, while that is not enough, those evict that lose the least for a chunk. Three
-// figures fall in order. The first is shared.MaxBytes, which determines the longest value, the
-// threshold of large records, and what the large buckets should hold. When these have shrunk,
-// shared.Total follows, which the small buckets divide. The pool's bound falls with each step;
-// until the end it is never below the memory in use, so that no bucket looks for memory that does
-// not exist.
+// Growing is simple: there is more memory to divide. Shrinking is done in steps, most of which lock
+// a bucket, and move or evict a little. First all buckets give up what their live records do not
+// need; then, while that is not enough, those evict that lose the least for a chunk. Three figures
+// fall in order. The first is shared.MaxBytes, which determines the longest value, the threshold of
+// large records, and what the large buckets should hold. When these have shrunk, shared.Total
+// follows, which the small buckets divide. The pool's bound falls last; until the end it is never
+// below the memory in use, so that no bucket looks for memory that does not exist.
 //
-// A Set that chose its bucket by the old figures is sent back by bucket.Longest.
+// A Set that went by the old figures is sent back by errResized.
 
 // leastChunks is the least average number of chunks in a bucket.
 const leastChunks = 4
@@ -27,12 +26,11 @@ const leastChunks = 4
 // Resize sets the limit on off-heap memory to maxBytes while the cache is in use. When it returns
 // after lowering the limit, the excess has gone back to the operating system, except on the Go
 // heap, in a File without holes, and in a cache made with less than 1 GB where pages exceed 4 KB.
-// It keeps as many entries as fit; [PolicyS3FIFO] prefers those that have been read. A step locks a
-// bucket while it processes 64 KB or 256 records, or rebuilds the index.
+// It evicts what no longer fits; [PolicyS3FIFO] prefers to keep entries that were read. It works in
+// short steps.
 //
-// The minimum is 256 KB or depends on the original limit: it is at most 1/8 of that, or 128 MB if
-// that was 1 GB or more. The maximum is 4 TB, or 8 GB for each bucket of a cache that was created
-// with less than 64 MB. Outside this range Resize returns [ErrInvalidOptions] and changes nothing.
+// The minimum is at most 1/8 of the original limit, and at most 128 MB, but at least 256 KB. The
+// maximum is up to 4 TB. Outside this range Resize returns [ErrInvalidOptions] and changes nothing.
 // If calls overlap, the latest wins.
 func (c *Cache) Resize(maxBytes int) error {
 	if c.space != nil {
@@ -43,7 +41,7 @@ func (c *Cache) Resize(maxBytes int) error {
 		return fmt.Errorf("ringcache: resize cache: MaxBytes is %d bytes, must be from %d to %d "+
 			"for the size it was made with: %w", maxBytes, least, most, ErrInvalidOptions)
 	}
-	if !c.resize(maxBytes) {
+	if c.isClosed() || !c.resize(maxBytes) {
 		return fmt.Errorf("ringcache: resize cache: %w", ErrClosed)
 	}
 	return nil
@@ -191,7 +189,7 @@ func (c *engine) moveLong(b *bucket, l *store.Long) {
 		if got == hit && len(value) <= c.shared.MaxValue() && c.exceedsMemory(w.Bytes) == nil {
 			w.Value, w.old = value, value
 			c.shared.CountMoved(w.Bytes)
-			_ = c.setLarge(b, &w) // if it fails, the entry is lost
+			_ = c.setLarge(b, &w) // if there is no memory, the entry is lost
 			c.notify(&w)
 		}
 	}

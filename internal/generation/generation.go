@@ -61,6 +61,9 @@ func (t *Table) Forget(g uint64) {
 	}
 }
 
+// Clear removes all generations from the table, whose entries are then forgotten.
+func (t *Table) Clear() { t.usages.Clear() }
+
 // Of returns the usage of a generation, or nil if the table does not have it.
 func (t *Table) Of(g uint64) *Usage {
 	u, _ := t.usages.Load(g)
