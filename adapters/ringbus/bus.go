@@ -13,11 +13,11 @@ import (
 )
 
 // Transport sends messages to all instances. They may arrive late, repeatedly, and in any order. A
-// message has up to about 64 KB, plus one key and one name of a namespace.
+// message has up to about 64 KB, plus at most one key and one name of a namespace.
 type Transport interface {
 	// Publish sends a message to all subscribers, and returns when the bus has accepted it. After an
-	// error the message may have been sent or not. message is not changed afterwards. There is one
-	// call at a time, whose context ends after 5 s.
+	// error the message may have been sent or not. message is not changed afterwards. A Bus makes
+	// one call at a time, whose context ends after 5 s.
 	Publish(ctx context.Context, message []byte) error
 
 	// Subscribe calls receive for each message of any instance until ctx ends or a message may have
@@ -30,9 +30,8 @@ type Transport interface {
 
 // Options are the settings of a Bus.
 type Options struct {
-	// MaxStale is how often the cache is emptied while there is no subscription, and so the greatest
-	// age of an entry in an outage. It is also the longest pause before the next attempt to subscribe.
-	// Default: 1 s.
+	// MaxStale is the interval at which [Bus.Run] empties the cache and tries to subscribe while there
+	// is no subscription. The default, for 0 or less, is 1 s.
 	MaxStale time.Duration
 
 	// OnLost, if not nil, is called each time that Subscribe has returned, with its error, after the
@@ -100,11 +99,11 @@ func (b *Bus) Namespace(name string) *Bus {
 
 // Del removes keys from the caches of all instances: it publishes them, waits until the transport
 // has accepted them, and removes them from this cache. Write the database first. Concurrent calls
-// share messages, many keys need several.
+// may share messages; many keys need several.
 //
 // Whatever Del returns, the keys are gone from this cache. After an error, other instances may keep
-// them until a message gets through; Run tries to send one every MaxStale. If ctx ends, Del stops
-// waiting and returns its error, wrapped.
+// them until a message gets through; Run tries to send one every MaxStale. If ctx ends first, Del
+// returns its error, wrapped.
 func (b *Bus) Del(ctx context.Context, keys ...[]byte) error {
 	err := b.tell(ctx, opDelete, keys)
 	for _, key := range keys {

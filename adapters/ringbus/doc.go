@@ -1,5 +1,5 @@
-// Package ringbus removes entries from the caches of all instances of a service, over any system
-// that publishes messages to subscribers, such as NATS and Redis.
+// Package ringbus removes entries from the caches of all instances of a service, over a system that
+// publishes messages to subscribers, such as NATS and Redis.
 //
 //	bus := ringbus.New(cache, transport, ringbus.Options{})
 //	go bus.Run(ctx)
@@ -14,12 +14,11 @@
 // # What a reader may see
 //
 // Write the database, then call Del, which publishes a message and then removes the key here. Once
-// Del has returned, even with an error, GetOrLoad in this process returns the written value or a
-// later one. Another instance may return the old value until the message arrives or, if that fails,
-// until a later one does. An instance that has lost its subscription empties its cache every
-// [Options].MaxStale, so once the transport has reported the loss, it misses no write for longer
-// than that. Within a process, no goroutine sees a key go back to an older value; a client that
-// moves between instances may.
+// Del has returned, even with an error, later calls of GetOrLoad in this process return the written
+// value or a later one. Another instance may return the old value until the message arrives or, if
+// that fails, until a later one does. Once the transport has reported that an instance has lost its
+// subscription, the instance empties its cache every [Options].MaxStale. A client that moves
+// between instances may see a key go back to an older value.
 //
 // Reads must use GetOrLoad or GetOrLoadBatch: a load that a Del overtakes is not stored, but a Set
 // may store a value that has become old. Loads must not read a replica that lags behind. If the

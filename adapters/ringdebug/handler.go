@@ -32,8 +32,8 @@ const (
 
 // Options are the settings of a [Handler]. The zero value is safe.
 type Options struct {
-	// ShowValues makes a lookup of a key show the first 4,096 bytes of its value. By default the
-	// page shows only the length of the value.
+	// ShowValues makes a lookup of a key show the beginning of its value. By default the page shows
+	// only the length.
 	ShowValues bool
 }
 
@@ -118,7 +118,7 @@ func (h *Handler) show() (all []shown) {
 //	cache=NAME                     one cache, with its namespaces
 //	cache=NAME&key=KEY             one key; status 404 if it is not in the cache
 //	  &namespace=NAME              its namespace
-//	seconds=1..60                  watch for that many seconds: rates, and hot keys
+//	seconds=1..60                  watch for that many seconds
 //	format=html|json               the default is html
 //
 // A KEY or the NAME of a namespace that begins with a double quote or backquote is a Go string.

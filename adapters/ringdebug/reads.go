@@ -23,9 +23,8 @@ const (
 // zero value is ready for use. A Reads must not be copied after first use. It is safe for
 // concurrent use.
 //
-// While there is no watch, a report reads one word of memory. During a watch, a report at first
-// takes a few hundred nanoseconds under a mutex. It soon becomes cheaper, because the sampling rate
-// is halved after every 65,536 samples.
+// While there is no watch, a report reads one word of memory. During a watch, reports take a mutex:
+// the first 65,536 all do, and then fewer and fewer.
 type Reads struct {
 	mu      sync.Mutex // held to change watches
 	watches atomic.Pointer[[]*watch]

@@ -63,8 +63,7 @@ func Publish(name string, c *ringcache.Cache) (*Var, error) {
 	return v, nil
 }
 
-// Set makes v report c from now on. The counters are those of the new cache, so a
-// monitor sees them reset. Set panics if c is nil.
+// Set makes v report c from now on. Set panics if c is nil.
 func (v *Var) Set(c *ringcache.Cache) {
 	if c == nil {
 		panic("ringexpvar: set cache: cache is nil")

@@ -1,6 +1,5 @@
 // Package ringfiber is a Storage for the middlewares of fiber v3 in a [ringcache.Cache]. Sessions,
-// responses, counters of limiters and tokens are stored in bounded memory off the Go heap, which
-// several middlewares can share.
+// responses, counters of limiters and tokens can share bounded memory off the Go heap.
 //
 //	cache := ringcache.New(256 << 20) // at most 256 MB, for all middlewares together
 //	app.Use(session.New(session.Config{

@@ -59,9 +59,8 @@ func New(cache *ringcache.Cache, o Options) *Storage {
 	return &Storage{cache: cache, prefix: o.Prefix, responses: o.Responses}
 }
 
-// Get returns the value of key, or nil if there is none: key was never set, was deleted, has
-// expired, or was dropped by the cache. The bytes are a copy that the caller owns. The error is
-// always nil.
+// Get returns the value of key, or nil if there is none. The bytes are a copy that the caller owns.
+// The error is always nil.
 func (s *Storage) Get(key string) ([]byte, error) {
 	if key == "" {
 		return nil, nil
@@ -125,8 +124,8 @@ func (s *Storage) GetWithContext(_ context.Context, key string) ([]byte, error) 
 }
 
 // Set stores a copy of val under key with the time to live exp; 0 means no expiry, whatever the
-// cache's TTL is. An entry expires on time or up to 100 ms early. With any other exp below 100 ms,
-// an older value is removed and nothing is stored. The body of a response gets a second more. As
+// cache's TTL is. The body of a response gets a second more. An entry expires on time or up to 100
+// ms early. With any other time below 100 ms, an older value is removed and nothing is stored. As
 // fiber's interface requires, an empty key or value is ignored, except for the body of a response.
 //
 // It returns the errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge]; the key

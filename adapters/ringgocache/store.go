@@ -32,8 +32,7 @@ const (
 )
 
 // Store is a store.StoreInterface in a [ringcache.Cache], which may drop any value when it is full.
-// [New] returns a Store. It is safe for concurrent use. Its methods never wait except for locks of
-// the cache, so they ignore their contexts.
+// [New] returns a Store. It is safe for concurrent use. Its methods ignore their contexts.
 type Store struct {
 	values  *ringcache.Cache
 	options *store.Options
@@ -55,9 +54,8 @@ func New(cache *ringcache.Cache, options ...store.Option) *Store {
 }
 
 // Get returns a copy of the value of key, of the type that was set: []byte or string. The caller
-// owns it. It allocates the copy, and takes the same locks as [ringcache.Cache.Get]. If there is no
-// value, or one of its tags has been invalidated, the error is a [store.NotFound]; for a key that
-// is not a string it is [ErrKeyType].
+// owns it. If there is no value, or one of its tags has been invalidated, the error is a
+// [store.NotFound]; for a key that is not a string it is [ErrKeyType].
 func (s *Store) Get(_ context.Context, key any) (any, error) {
 	value, _, err := s.get(key, false)
 	return value, err
@@ -97,8 +95,8 @@ func (s *Store) get(key any, withTTL bool) (value any, ttl time.Duration, err er
 // Set stores a copy of value, a []byte or a string, replacing an older value and its tags.
 // The following options have an effect:
 //
-// WithExpiration sets the time to live; 0 means the TTL of the cache (Options.TTL). A time below
-// 100 ms, the tick of the cache's clock, removes the key.
+// WithExpiration sets the time to live; 0 means the TTL of the cache (Options.TTL). Any other time
+// below 100 ms removes the key.
 //
 // WithTags adds tags to the value, each of which needs 10 bytes.
 //
@@ -146,9 +144,9 @@ func (s *Store) Delete(_ context.Context, key any) error {
 }
 
 // Invalidate removes all values that were set with any of the tags given by
-// store.WithInvalidateTags: after it has returned, none of them is found. It takes constant time
-// and no locks. For each tag it also removes one in 65,536 values with other tags. A removed value
-// occupies memory until it is replaced, expires or is evicted. The error is always nil.
+// store.WithInvalidateTags: after it has returned, none of them is found. For each tag it also
+// invalidates about one in 65,536 others. A removed value still occupies memory. The error is
+// always nil.
 func (s *Store) Invalidate(_ context.Context, options ...store.InvalidateOption) error {
 	for _, tag := range store.ApplyInvalidateOptions(options...).Tags {
 		s.tags.invalidate(tag)
@@ -156,9 +154,8 @@ func (s *Store) Invalidate(_ context.Context, options ...store.InvalidateOption)
 	return nil
 }
 
-// Clear resets the cache of the store: in a namespace it removes all values in constant time, and
-// nothing else.
-// The error is always nil.
+// Clear resets the cache of the store: in a namespace it removes all values, and nothing else. The
+// error is always nil.
 func (s *Store) Clear(context.Context) error {
 	s.values.Reset()
 	return nil

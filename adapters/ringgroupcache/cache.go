@@ -35,7 +35,7 @@ const (
 // Factory returns a function for groupcache.Options.CacheFactory. It creates a cache with the
 // options o, except that groupcache sets the bound instead of o.MaxBytes: for a group of n bytes,
 // 7/8 for values that the process loads or that are set, and 1/8 for those from other processes.
-// The bound applies to all memory, while groupcache's own cache counts only keys and values. It is
+// The bound includes the index, while groupcache's own cache counts only keys and values. It is
 // raised to 32 MB if it is smaller. For 0 bytes or less, which disables caching, it creates a cache
 // that stores nothing.
 //
@@ -84,8 +84,8 @@ func New(cache *ringcache.Cache) *Cache {
 	return &Cache{cache}
 }
 
-// Get returns the value of a key, and whether it was found. The view holds a copy of the value, in
-// one allocation, so later changes of the entry do not affect it. It has the expiry with which the
+// Get returns the value of a key, and whether it was found. The view holds a copy of the value, so
+// later changes of the entry do not affect it. It has the expiry with which the
 // value was added.
 func (c *Cache) Get(key string) (transport.ByteView, bool) {
 	var room [keyRoom]byte

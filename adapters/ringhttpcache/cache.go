@@ -37,8 +37,8 @@ func (c *Cache) Get(key string) (response []byte, ok bool) {
 }
 
 // Set stores a copy of the response with the cache's TTL, replacing an older one. If the cache
-// rejects it (a key above 65,535 bytes, a response above 1/16 of the cache, no memory), it is not
-// stored, and the older one is removed. The interface has no way to return an error.
+// rejects it, for example above 1/16 of the cache, it is not stored, and the older one is removed.
+// The interface has no way to return an error.
 func (c *Cache) Set(key string, response []byte) {
 	var room [keyRoom]byte
 	_ = c.cache.Set(c.appendKey(room[:0], key), response) // on an error, the key is absent

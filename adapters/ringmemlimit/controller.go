@@ -40,7 +40,7 @@ type Options struct {
 // Stats are the figures of the last reading, in bytes, and counts since Start.
 type Stats struct {
 	Limit      int64  // the memory limit
-	Used       int64  // in use under it, cache included, without pages of files
+	Used       int64  // in use under it, cache included
 	Rest       int64  // the part of Used that is not the cache, at least the Go runtime's memory
 	CacheBound int64  // the bound on the cache
 	HeapLimit  int64  // GOMEMLIMIT as last set
@@ -107,10 +107,10 @@ type resizable interface {
 //
 // Without a limit, the machine's memory is the limit, and all processes' use counts. Start panics
 // if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out of range or do
-// not fit under the limit, and for a cache below 64 MB (256 MB on systems with pages of 16 KB),
-// which has too little memory to give back; [ringcache.ErrNamespace]; [ErrRunning];
-// [ringcache.ErrClosed]; [errors.ErrUnsupported] on systems other than Linux; and errors from
-// reading files of the kernel. After an error the cache is unchanged.
+// not fit under the limit, and for a cache below 64 MB (more on systems with pages above 4 KB);
+// [ringcache.ErrNamespace]; [ErrRunning]; [ringcache.ErrClosed]; [errors.ErrUnsupported] on systems
+// other than Linux; and errors from reading files of the kernel. After an error the cache is
+// unchanged.
 func Start(cache *ringcache.Cache, o Options) (*Controller, error) {
 	if cache == nil {
 		panic("ringmemlimit: start controller: cache is nil")
@@ -241,8 +241,8 @@ func (o Options) ceiling() int64 {
 // Close ends the controller after waiting for a change in progress. The cache keeps its bound, and
 // the program its GOMEMLIMIT. A second Close does nothing.
 //
-// Options.OnRemove of the cache runs in the controller's goroutine while the bound is lowered. It
-// must not call Close, which would deadlock, and a panic in it ends the process.
+// Options.OnRemove of the cache may run in the controller's goroutine. It must not call Close, which
+// would deadlock, and a panic in it ends the process.
 func (c *Controller) Close() {
 	c.stopOnce.Do(func() { close(c.stopping) })
 	<-c.done

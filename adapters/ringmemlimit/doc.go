@@ -1,6 +1,5 @@
-// Package ringmemlimit keeps a program within the memory limit of its container: it adjusts the
-// MaxBytes of a [ringcache.Cache] and GOMEMLIMIT to that limit and to the memory use of the rest of
-// the program.
+// Package ringmemlimit adjusts the MaxBytes of a [ringcache.Cache] and GOMEMLIMIT to the memory
+// limit of the container and to the memory use of the rest of the program.
 //
 //	cache := ringcache.New(1 << 30) // Start sets the bound again
 //	defer cache.Close()
@@ -11,7 +10,7 @@
 //	defer controller.Close()
 //
 // The heap comes first: the program may use [Options.Share] of the limit, and the cache gets what
-// the heap leaves of that, between MinBytes and MaxBytes. It shrinks at once when the heap grows,
-// and grows when the heap has been smaller for a while. The limit is the cgroup's, version 1 or 2,
+// the heap leaves of that, between MinBytes and MaxBytes. It shrinks when the heap grows, and
+// grows when the heap has been smaller for a while. The limit is the cgroup's, version 1 or 2,
 // or else the memory of the machine. The package works only on Linux.
 package ringmemlimit

@@ -13,19 +13,19 @@ import (
 // Options are the settings of a [Middleware]. The zero value of each field means its default.
 type Options struct {
 	// Prefix is prepended to all keys, so that other code can use the cache too. Handlers that
-	// answer the same URLs differently need Middlewares with different prefixes. It must not
-	// contain a zero byte.
+	// answer the same URLs differently need different prefixes in one cache. It must not contain a
+	// zero byte.
 	Prefix string
 
 	// Key returns the cache key of a request, by default [DefaultKey]. Requests with the same key
-	// share responses, except for Vary. The key must not depend on the method. A request with an
-	// empty key bypasses the cache.
+	// may share responses. The key must not depend on the method. A request with an empty key
+	// bypasses the cache.
 	Key func(r *http.Request) string
 
 	// TTL is the lifetime of responses that state none, for some status codes and requests (see the
 	// README). Leave it at 0, the default, if a handler identifies clients by a header other than
 	// Cookie and Authorization, such as an API key, and neither sends Cache-Control: private nor
-	// names that header in Vary: clients would get each other's responses.
+	// names that header in Vary: clients might get each other's responses.
 	TTL time.Duration
 
 	// StaleWhileRevalidate is how long after its lifetime a response is served while the handler
@@ -34,24 +34,24 @@ type Options struct {
 	// 503 or 504. With 0, the default, only responses with a stale-if-error directive are.
 	//
 	// Both apply to responses without the directive of that name and without must-revalidate,
-	// proxy-revalidate, no-cache and s-maxage. After a failure, requests get the stale response at
-	// once for a second; then the handler is called again. This pause doubles with each failure, up
-	// to 1/8 of the longer time, or RevalidateTimeout if that is less.
+	// proxy-revalidate, no-cache and s-maxage. After a failure, most requests get the stale
+	// response at once during a pause: a second, doubled with each further failure, but at most 1/8
+	// of the longer time and RevalidateTimeout.
 	StaleWhileRevalidate time.Duration
 	StaleIfError         time.Duration
 
 	// RevalidateTimeout is the deadline of background calls of the handler, 30 seconds by default.
-	// No request waits for them: one that no stored response can answer calls the handler itself.
+	// No request waits for them.
 	RevalidateTimeout time.Duration
 
 	// MaxBody is the length in bytes of the longest body that is stored, 1 MB by default; longer
 	// ones pass through. 1/16 of the cache's bound is a limit too. A response in progress may use
-	// four times as much memory.
+	// several times as much memory.
 	MaxBody int
 
 	// Status is the name of this cache in the Cache-Status header (RFC 9211), which reports how the
-	// cache handled the request. It may contain letters, digits and - . _ only. The default is no
-	// such header.
+	// cache handled the request. It may contain ASCII letters, digits and - . _ only. By default,
+	// none is added.
 	Status string
 }
 
@@ -112,8 +112,8 @@ type Middleware struct {
 }
 
 // New returns a middleware that stores responses in c, which the caller still owns. After c has
-// been closed, every request is a miss. The error is [ringcache.ErrInvalidOptions] if an option is
-// invalid. New panics if c is nil.
+// been closed, there are no hits. If an option is invalid, the error wraps
+// [ringcache.ErrInvalidOptions]. New panics if c is nil.
 func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 	if c == nil {
 		panic("ringmiddleware: make middleware: cache is nil")
@@ -128,9 +128,8 @@ func New(c *ringcache.Cache, o Options) (*Middleware, error) {
 // Handler returns a handler that answers requests from the cache and calls next on a miss. Handlers
 // of one Middleware must not share keys: see [Options].Prefix.
 //
-// next runs in the request's goroutine, so its panics reach net/http; in the background they are
-// logged. While other requests wait, the context of next isn't canceled when the client
-// disconnects.
+// next runs in the request's goroutine, so its panics reach net/http, except in the background.
+// While other requests wait, the context of next isn't canceled when the client disconnects.
 //
 // A background revalidation may call next after the request has ended, with the values of its
 // context. If your router reuses these values, as chi and echo do, wrap the router: a Middleware
@@ -142,16 +141,15 @@ func (m *Middleware) Handler(next http.Handler) http.Handler { return &handler{m
 func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key) }
 
 // InvalidateTag removes all responses with a tag in Cache-Tag (separated by commas) or
-// Surrogate-Key (separated by spaces), and reports whether there may have been any. It takes the
-// same time for any number of responses. Tags are compared byte by byte. Responses with more than
-// 64 tags are not stored.
+// Surrogate-Key (separated by spaces), and reports whether there may have been any. Its cost does
+// not depend on their number. Tags are compared byte by byte.
 func (m *Middleware) InvalidateTag(tag string) bool { return m.store.purge("t" + tag) }
 
-// InvalidatePrefix removes all responses whose key begins with prefix, like
-// [Middleware.InvalidateTag]. It compares the host and whole segments: "https://host/items" covers
-// "https://host/items?page=1" and "https://host/items/7", but not "https://host/items2". It ignores
-// a trailing slash, a query, and segments after the seventh, and then removes more. For the scheme
-// and case of the host, see [DefaultKey].
+// InvalidatePrefix removes all responses whose key begins with the scheme, host and segments in
+// prefix, like [Middleware.InvalidateTag]. "https://host/items" covers "https://host/items?page=1"
+// and "https://host/items/7", but not "https://host/items2". InvalidatePrefix ignores a trailing
+// slash, a query and, with [DefaultKey], segments after the seventh, and then removes more. For the
+// scheme and case of the host, see DefaultKey.
 func (m *Middleware) InvalidatePrefix(prefix string) bool {
 	prefix, _, _ = strings.Cut(prefix, "?")
 	prefix = strings.TrimRight(prefix, "/")
@@ -163,7 +161,7 @@ func (m *Middleware) InvalidatePrefix(prefix string) bool {
 	return m.store.purge(paths[len(paths)-1]) || exact
 }
 
-// Stats are the counters of a Middleware. A request needs several lookups, which the cache's own
+// Stats are the counters of a Middleware. A request may need several lookups, which the cache's own
 // statistics count.
 type Stats struct {
 	// Requests counts GET and HEAD requests that have a key and don't bypass the cache; Hits, those
@@ -185,11 +183,11 @@ func (m *Middleware) Stats() Stats {
 }
 
 // DefaultKey returns the scheme, host, path and query of a request, such as
-// "https://example.com/a?b=c". The scheme is that of the connection: http behind a proxy that ends
-// TLS. The host is in lower case. If an outer handler such as [http.StripPrefix] has changed the
-// URL, a newline and the client's URL follow. The key is empty if the host contains a slash or a
-// similar character, which HTTP/2 permits, or the URL is opaque, such as "http:x", because it could
-// equal another URL's key.
+// "https://example.com/a?b=c". The scheme is that of the connection: usually http behind a proxy
+// that ends TLS. The host is in lower case. If an outer handler such as [http.StripPrefix] has
+// changed the URL, a newline and what the client sent usually follow. The key is empty if the host
+// contains a slash or a similar character, which HTTP/2 permits, or the URL is opaque, such as
+// "http:x", because it could equal another URL's key.
 func DefaultKey(r *http.Request) string {
 	if r.URL.Opaque != "" || strings.ContainsAny(r.Host, "/\\?# ") {
 		return ""

@@ -29,16 +29,14 @@ const Scope = "github.com/ringcache/ringcache/adapters/ringotel"
 // registered under. The README lists the other attributes.
 const CacheName = attribute.Key("ringcache.cache.name")
 
-// ErrInvalidName is returned by [Register] when the name is empty or not valid UTF-8 and
-// therefore cannot be the value of an attribute. Test for it with [errors.Is].
+// ErrInvalidName is returned by [Register] when the name is empty or not valid UTF-8. Test for it
+// with [errors.Is].
 var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 
 // Register reports a cache to the readers of a provider until Unregister of the result is called.
 // It returns [ErrInvalidName], wrapped, or an error of the provider, and panics if cache is nil.
 //
-// Each collection calls [ringcache.Cache.UpdateStats] once, which briefly locks every bucket. A
-// closed cache is still reported, with its last counters and with gauges of 0 except for its
-// limits.
+// Each collection calls [ringcache.Cache.UpdateStats] once. A closed cache is still reported.
 //
 // Any number of caches may be registered, at any time. Their names must differ, since readers
 // cannot distinguish measurements with the same name. The registration does not keep the cache

@@ -28,16 +28,14 @@ var (
 	// ErrNameTaken is returned when a cache already has that name.
 	ErrNameTaken = errors.New("name is taken")
 
-	// ErrInvalidName is returned when the name is empty or not valid UTF-8 and
-	// therefore cannot be the value of a label.
+	// ErrInvalidName is returned when the name is empty or not valid UTF-8.
 	ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 )
 
 // Collector is a [prometheus.Collector] of the statistics of any number of caches, which may be
 // registered and unregistered while it is scraped. It is safe for concurrent use.
 //
-// A scrape calls [ringcache.Cache.UpdateStats] once for each cache, which briefly locks every
-// bucket.
+// A scrape calls [ringcache.Cache.UpdateStats] once for each cache.
 //
 // A Collector does not keep its caches alive: once the last other reference to a cache is gone, the
 // garbage collector frees it, and its name can be registered again.
@@ -56,9 +54,8 @@ func NewCollector() *Collector {
 // Register exports a cache under a name from the next scrape on. If it returns an error,
 // [ErrNameTaken] or [ErrInvalidName], it has changed nothing. It panics if cache is nil.
 //
-// A closed cache is still exported, with its last counters and with gauges of 0 except for its
-// limits. To replace it with a new cache, call [Collector.Unregister] first: Prometheus then sees a
-// counter reset.
+// A closed cache is still exported. To replace it with a new cache, call [Collector.Unregister]
+// first: Prometheus then sees a counter reset.
 func (c *Collector) Register(name string, cache *ringcache.Cache) error {
 	if cache == nil {
 		panic("ringprometheus: register cache: cache is nil")

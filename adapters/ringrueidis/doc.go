@@ -1,6 +1,6 @@
-// Package ringrueidis stores the client-side cache of [rueidis] in a [ringcache.Cache], off the Go
-// heap. Redis or Valkey reports which keys have changed (RESP3 client tracking), and no entry
-// outlives its key on the server, except with ToStaticTTL.
+// Package ringrueidis stores the client-side cache of [rueidis] in a [ringcache.Cache]. Redis or
+// Valkey reports which keys have changed (client tracking), and entries expire with their key,
+// except with ToStaticTTL.
 //
 //	cache := ringcache.New(256 << 20) // for all connections together
 //	client, err := rueidis.NewClient(rueidis.ClientOption{
@@ -14,10 +14,10 @@
 // # What a read may return
 //
 // Once the server has acknowledged a change, and the connection that caches the key has made
-// another round trip, every later DoCache returns that change or a later one. Before that, a read
-// may miss a change whose invalidation is on the way, even a write of your own on another
-// connection. Entries of a connection that rueidis gives up are never found again. The README shows
-// how to read your own writes, and what happens if a connection dies silently.
+// another round trip, later calls of DoCache normally return that change or a later one. Before
+// that, a read may miss a change whose invalidation is on the way, even a write of your own on
+// another connection. Entries of a connection that rueidis gives up are never found again. The
+// README shows how to read your own writes, and the exceptions.
 //
 // [rueidis]: https://github.com/redis/rueidis
 package ringrueidis

@@ -1,5 +1,5 @@
 // Package ringscs is a store for [scs] v2 that keeps sessions in a [ringcache.Cache]: in bounded
-// memory off the Go heap, which other code can share. It supports iteration.
+// memory, which other code can share. It supports iteration.
 //
 //	cache := ringcache.New(256 << 20) // at most 256 MB
 //	sessions := scs.New()

@@ -12,16 +12,16 @@ import (
 
 // Options are the settings of a [Store]. The zero value of each field is its default.
 type Options struct {
-	// Prefix is prepended to every key, so that several stores, and other code, can share a
-	// cache. No prefix may begin with another one: end each with a byte that occurs nowhere else
-	// in it, as in "session:". Without a prefix, All returns every entry of the cache as a
-	// session, so the cache must not contain anything else.
+	// Prefix, such as "session:", is prepended to every key, so that several stores, and other
+	// code, can share a cache. Other prefixes and other keys must not begin with it. Without a
+	// prefix, All returns every entry of the cache as a session, so the cache must not contain
+	// anything else.
 	Prefix string
 }
 
 // Store is an scs.Store in a [ringcache.Cache], and an scs.IterableStore with and without a
 // context. The cache may drop any session at any time. [New] returns a Store. It is safe for
-// concurrent use and starts no goroutine. Only All may run long enough to need a context.
+// concurrent use and starts no goroutine.
 type Store struct {
 	cache  *ringcache.Cache
 	prefix string
@@ -48,10 +48,10 @@ func (s *Store) Find(token string) (b []byte, found bool, err error) {
 	return b, found, nil
 }
 
-// Commit stores a copy of a session's data until expiry, replacing older data. A session expires on
-// time or up to 100 ms early, so one with less than 100 ms left is removed at once.
+// Commit stores a copy of a session's data until expiry, replacing older data. A session may expire
+// up to 100 ms early, and one with less than 100 ms left is removed at once.
 //
-// It returns the errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge] for
+// It returns errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge] for
 // a session above 1/16 of the cache. After an error the session is absent, its older data included.
 func (s *Store) Commit(token string, b []byte, expiry time.Time) error {
 	var room [keyRoom]byte

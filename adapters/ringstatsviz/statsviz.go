@@ -29,12 +29,13 @@ var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 
 // Mount adds a page with live plots of the caches and of the Go runtime to mux at [Path]. For each
 // cache it plots, under its name, the hit ratio, operations, memory, evictions and entries. If it
-// returns an error, [ErrInvalidName] or that of an option, it has changed nothing. It panics if a
-// cache is nil, or if mux already has a handler at Path.
+// returns an error, such as [ErrInvalidName], it has mounted nothing. It panics if a cache is nil,
+// or if mux already has a handler at Path.
 //
-// A goroutine reads the statistics once a second, even if the page is not open, until the server
-// that Mount returns is closed. Options are those of statsviz, such as [statsviz.SendFrequency] and
-// further plots; [statsviz.Root] has no effect. A program can have only one page.
+// A goroutine reads the statistics, by default once a second, even if the page is not open, until
+// the server that Mount returns is closed. Options are those of statsviz, such as
+// [statsviz.SendFrequency] and further plots; [statsviz.Root] has no effect. Statsviz supports one
+// page per program.
 //
 // The page does not keep a cache alive. Once a cache has been collected, its rates are 0, and its
 // other plots keep their last values.

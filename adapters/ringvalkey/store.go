@@ -13,10 +13,9 @@ import (
 // store in cache, and never finds the entries of another, even of another client or server. The
 // cache's bound applies; CacheSizeEachConn has no effect.
 //
-// The caller owns cache, may use it for other data too, and closes it; every read then goes to the
-// server. An Options.OnRemove function of cache runs in the goroutine that reads from the
-// connection, while the store is locked, so it must not use the client. NewStore panics if cache is
-// nil.
+// The caller owns cache, may use it for other data too, and closes it; then there are no hits. An
+// Options.OnRemove function of cache may run in the goroutine that reads from the connection, while
+// the store is locked, so it must not use the client. NewStore panics if cache is nil.
 func NewStore(cache *ringcache.Cache) valkey.NewCacheStoreFn {
 	if cache == nil {
 		panic("ringvalkey: make store: cache is nil")

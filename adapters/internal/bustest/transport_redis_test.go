@@ -6,8 +6,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// redisBus is a channel of Redis or Valkey. The client must have DisableRetry, with which Receive
-// ends with the connection.
+// redisBus is a channel of Redis or Valkey. The client must have DisableRetry and no ConnLifetime,
+// so that Receive ends with the connection.
 type redisBus struct {
 	client  rueidis.Client
 	channel string

@@ -2,7 +2,7 @@
 // and descriptions, and a Source that reads them from a cache.
 //
 // Users may update one module alone, so an adapter of one version may be built with a later version
-// of this package. Exported identifiers therefore never change; identifiers and metrics may be
+// of this package. Exported identifiers therefore must not change; identifiers and metrics may be
 // added.
 package metrics
 
@@ -23,7 +23,7 @@ const (
 	Gauge        // can be added up over caches and processes
 )
 
-// Metric is a metric of every cache, with one sample, or with one for each value of an attribute.
+// Metric is a metric of a cache, with one sample, or with one for each value of an attribute.
 type Metric struct {
 	Kind       Kind
 	Prometheus string // the name, without the prefix ringcache_

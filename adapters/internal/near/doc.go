@@ -3,5 +3,5 @@
 // own message types, so Store is generic over the message type.
 //
 // Users may update one module alone, so an adapter of one version may be built with a later version
-// of this package. Exported identifiers therefore never change; new ones may be added.
+// of this package. Exported identifiers therefore must not change; new ones may be added.
 package near

@@ -59,9 +59,8 @@ func nextView() uint64 {
 
 // Flight returns the cached reply to cmd of key, in the form of CacheMarshal, in memory that the
 // caller owns. If a request for it is in progress, Flight returns the flight to wait for. Otherwise
-// it returns neither, and the caller must send the request and then call Update or Cancel. Most
-// hits take no lock and allocate only the reply. Adapters unmarshal it, because a call through P
-// would make the message escape to the heap.
+// it returns neither, and the caller must send the request and then call Update or Cancel. Adapters
+// unmarshal the reply, because a call through P would make the message escape to the heap.
 func (s *Store[M, P]) Flight(
 	key, cmd string, ttl time.Duration, now time.Time,
 ) (reply []byte, under *Flight[M]) {
@@ -96,9 +95,7 @@ func (s *Store[M, P]) Flight(
 
 // Update ends the flight for cmd of key with the reply, and returns when the reply expires, in
 // milliseconds of Unix time, or 0 if there is no such flight. It stores neither errors nor a reply
-// whose key the server has invalidated since the flight began. Redis and Valkey send replies and
-// invalidations in order, so their reply would be newer than the invalidation; other servers may
-// not.
+// whose key the server has invalidated since the flight began.
 func (s *Store[M, P]) Update(key, cmd string, val M) (pxat int64) {
 	now := time.Now()
 	s.mu.Lock()
@@ -169,7 +166,7 @@ func (s *Store[M, P]) forgetLocked() {
 	}
 }
 
-// Close ends all flights with err and removes all replies, whose invalidations are lost with the
+// Close ends all flights with err and forgets all replies, whose invalidations are lost with the
 // connection. Afterwards nothing is stored.
 func (s *Store[M, P]) Close(err error) {
 	s.mu.Lock()
