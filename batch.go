@@ -18,8 +18,8 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// batchSize is the number of keys of a batch that are processed together: enough for their cache
-// misses to overlap, few enough for the lines to stay in L1.
+// batchSize is the most keys of a batch that are processed together, so that their cache misses
+// overlap.
 const batchSize = 32
 
 // mustFit panics if one of the slices that belong to keys is shorter than keys.
@@ -36,8 +36,8 @@ func mustFit(verb string, keys int, beside ...int) {
 // value is not nil. It returns the extended slice and the number of hits. Keys may repeat, and must
 // not alias dst. GetBatch panics if vals is shorter than keys.
 //
-// It reads memory for many keys in parallel, so in a cache that does not fit in the CPU cache, each
-// key takes a fraction of the time of a Get. It allocates and locks like Get.
+// It reads memory for many keys in parallel, which is usually faster than Gets if the cache exceeds
+// the CPU cache. It allocates and locks like Get.
 func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	mustFit("get batch", len(keys), len(vals))
 	from := len(dst)
@@ -84,18 +84,18 @@ func rebase(dst []byte, vals [][]byte) {
 	}
 }
 
-// lookups holds the keys of a batch that are looked up together.
+// lookups holds the keys of a batch that are processed together.
 type lookups struct {
 	keys   [batchSize][]byte // the engine's
 	hashes [batchSize]uint64
 	found  [batchSize]located
-	now    uint32 // 0: the clock was not read, because nothing in the cache expires
+	now    uint32 // 0: not read
 	mode   lookupMode
 	room   *scratch.Buffer // for keys of a namespace
 }
 
-// getBlock looks up at most batchSize keys: it runs each of the two halves of find for all
-// keys, and counts them together. It leaves the outcome for each key in bl.
+// getBlock looks up at most batchSize keys: it runs each of the two halves of find for all keys. It
+// leaves the outcome for each key in bl.
 func (c *Cache) getBlock(bl *lookups, dst []byte, keys, vals [][]byte) (out []byte, hits int) {
 	c.prefetchBlock(bl, keys)
 	n := c.counters.Here()
@@ -137,13 +137,13 @@ type located struct {
 	rec    []byte
 	slot   *atomic.Uint64
 	s      uint64
-	expiry uint32 // of a hit
+	expiry uint32
 	got    outcome
 	mode   lookupMode // of the part that is left to lookupAny
 }
 
-// prefetchBlock hashes at most batchSize keys, prefetches their index lines, and then the records
-// that these refer to.
+// prefetchBlock hashes at most batchSize keys, prefetches their homes, and then records that these
+// refer to.
 func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	hashes, found, room := &bl.hashes, &bl.found, bl.room.Bytes[:0]
 	var flip uint64
@@ -174,8 +174,7 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 			l.got = elsewhere
 		}
 	}
-	// A separate loop, because a prefetch waits for its address translation: with little code between
-	// two prefetches, the processor overlaps more translations.
+	// A separate loop, so that there is little code between two prefetches.
 	for i := range keys {
 		if l := &found[i]; l.got == hit {
 			l.b.Rings[index.Ring(l.s)&1].PrefetchRecord(l.rec) // a hit is in small or main
@@ -183,8 +182,8 @@ func (c *Cache) prefetchBlock(bl *lookups, keys [][]byte) {
 	}
 }
 
-// finish is the second half of a lookup in a batch, except for counting. It leaves everything
-// except a common hit or miss to lookupAny.
+// finish is the second half of a lookup in a batch. It leaves everything except a common hit or
+// miss to lookupAny.
 func (c *engine) finish(l *located, dst, k []byte, now uint32) (out []byte, got outcome) {
 	if l.got != hit && l.got != miss || l.seq&1 != 0 || torn.Overlaps(dst, k) {
 		return dst, retry
@@ -216,8 +215,7 @@ func batchError(index int, err error) error {
 }
 
 // setBlock stores at most batchSize entries, the first of which has index from in the batch, and
-// returns the first error. Consecutive keys are rarely of the same bucket of 512, so each Set takes
-// the lock by itself.
+// returns the first error. Each Set takes the lock by itself.
 func (c *Cache) setBlock(from int, keys, vals [][]byte, l lifetime) (first error) {
 	bl := lookups{room: scratch.Get()}
 	defer bl.room.Release()
@@ -233,14 +231,13 @@ func (c *Cache) setBlock(from int, keys, vals [][]byte, l lifetime) (first error
 	return first
 }
 
-// A batch is loaded by a GetBatch, one group of loads for the missing keys (loader.go), and a merge
-// of both sets of values in order.
+// A batch is loaded by a GetBatch, loads of the missing keys (loader.go), and a merge of both sets
+// of values in order.
 
-// BatchLoadFunc loads the values of keys that are not in the cache, for GetOrLoadBatch. It returns
-// one result for each key, in the same order, with the same meaning as for a [LoadFunc]; an error
-// applies to every key. The context is like a [LoadFunc]'s, but ends when no caller waits for any
-// of the keys. No key occurs twice. The function may keep keys and their bytes, and must not modify
-// the results after it has returned.
+// BatchLoadFunc loads the values of keys for GetOrLoadBatch. It returns one result for each key, in
+// the same order, with the same meaning as for a [LoadFunc]; an error applies to every key. The
+// context is like a [LoadFunc]'s, for all keys together. No key occurs twice. The function may keep
+// keys and their bytes, and must not modify the results after it has returned.
 type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
 
 func (fn BatchLoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], error) {
@@ -248,15 +245,13 @@ func (fn BatchLoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], 
 }
 
 // GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values with one call of load. It
-// joins loads that are in progress, and loads a repeated key once. hits is the number of keys whose
-// values were in the cache.
+// loads a repeated key once. hits is the number of keys whose values were in the cache, unexpired.
 //
 // Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent]) is
 // not an error: its value in vals is nil. The value of a failed key is nil too, and err, a
-// [*BatchError], lists it. A load's panic is raised once no other load is waited for. If ctx ends,
-// its error applies to the keys still waited for; if it ended before the call, nothing is loaded.
+// [*BatchError], lists it. A load's panic is raised once no other load is waited for.
 //
-// Refreshes ([Options].RefreshTimeout) are made with a second call of load. If all keys are present
+// Refreshes ([Options].RefreshTimeout) are made with another call of load. If all keys are present
 // and none is due, GetOrLoadBatch allocates and locks like GetBatch.
 func (c *Cache) GetOrLoadBatch(
 	ctx context.Context, dst []byte, keys, vals [][]byte, load BatchLoadFunc[[]byte, []byte],

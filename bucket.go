@@ -20,14 +20,14 @@ import (
 // bucket is a part of the keys with its own lock: the store of the entries, and the synchronization
 // of its users.
 //
-// Writers exclude each other by mu. Readers do not take it: seq is a sequence lock, odd exactly
+// Writers exclude each other by mu. Readers seldom take it: seq is a sequence lock, odd exactly
 // while a holder of mu may change data that readers look at, and never the same value again (I13).
 type bucket struct {
 	seq atomic.Uint64
 	mu  sync.Mutex
 	store.Store
 	calls singleflight.List[loadResult] // loads that callers may join
-	// The size is that of whole cache lines, because buckets are adjacent (TestLayout_BucketLines).
+	// On 64-bit platforms, the size is that of whole cache lines (TestLayout_BucketLines).
 }
 
 // Loaded is the result of a [BatchLoadFunc] for one key. Its fields are the results of a
@@ -96,14 +96,14 @@ const (
 )
 
 // write is a change to one key on its way through the cache: a Set, conditional or not, or a
-// removal. It is passed by pointer and stays on the caller's stack.
+// removal. It is passed by pointer.
 type write struct {
 	store.Write
 
 	// What is to be done.
 	life    lifetime  // of a new entry, or of every one unless keeps is set
 	cond    cond      // when
-	keeps   bool      // an existing entry keeps its expiry
+	keeps   bool      // an existing entry keeps its TTL
 	del     bool      // counts as a Del, not as a Set
 	repeats bool      // an unmet condition is no end of the call, which is then not counted
 	expires uint32    // for ifSame: when old does
@@ -146,26 +146,23 @@ func withTTL(ttl time.Duration) lifetime { return lifetime{ttl, true} }
 
 // The rules of the sequence lock.
 //
-// A reader loads seq, looks up the key, copies the value, and loads it
-// again. If both loads return the same even number, no writer was active meanwhile, and the data
-// read is conclusive. Otherwise it may be torn: the reader discards it and retries. Between the two
-// loads, these rules hold:
+// A reader loads seq, looks up the key, copies the value, and loads seq again. If both loads return
+// the same even number, no writer was active meanwhile, and the data read is conclusive. Otherwise
+// it may be torn: the reader discards it and retries. Between the two loads, these rules hold:
 //
 //   - Loads may be torn or stale: no data is trusted, and every bound is checked against memory
 //     that is always mapped. Tables only become longer; memory stays mapped as long as the Cache is
 //     reachable, and an index page never becomes anything else.
-//   - Nothing is modified except the frequency, by compare-and-swap of a slot that was read: in the
-//     worst case, the frequency of another entry is raised.
+//   - Of the bucket, only a frequency is modified, by compare-and-swap of a slot that was read: in
+//     the worst case, that of another entry is raised.
 //   - A fence precedes the second load.
 //
 // Speed depends on how much of the next lookup the processor starts while it waits for a record. So
 // the common lookup has two halves, store.Store.Candidate and store.ValueIn: everything that need
-// not wait for the record, above all the two atomic operations, is done before its first use. (A
-// prefetch of the record in between makes the lookup slower by a fifth: it waits until the address
-// is translated, and the instructions after it wait too.)
+// not wait for the record, above all the two atomic operations, is done before its first use.
 //
-// The race detector would report torn reads, so the functions that a reader calls are marked
-// norace; in a race build they are not inlined either.
+// The race detector would report torn reads, so the functions that make them are marked norace; in
+// a race build they are not inlined either.
 
 // lock locks the bucket for writing. The load after the store prevents later stores from passing
 // it: nothing passes the load, and the load does not pass the store.
@@ -210,7 +207,7 @@ func (b *bucket) isUnchanged(seq uint64) bool {
 
 // read looks up k, whose hash is h, and appends its value to dst, for records of every form. It
 // takes no lock. Under look, the outcome is never retry; under lock, which makes the sequence odd,
-// it always is. The expiry is that of a hit.
+// it always is. The expiry is that of the entry found.
 //
 //go:norace
 func (b *bucket) read(
@@ -301,7 +298,7 @@ func (b *bucket) copyValue(f *store.Found, dst []byte, seq uint64) ([]byte, bool
 }
 
 // entryID returns the identity of the live record of a small bucket that slot s leads to (I18). id
-// is the number of the bucket.
+// is the bucket's number in the process.
 //
 //go:norace
 func (b *bucket) entryID(id, s uint64) memo.EntryID {
@@ -356,7 +353,7 @@ func (b *bucket) meetsLocked(w *write) (there, met bool) {
 	return true, !f.Holds(w.Value)
 }
 
-// close makes every later call miss.
+// close makes later lookups miss.
 func (b *bucket) close() {
 	b.lock()
 	defer b.unlock()
@@ -389,8 +386,8 @@ func (b *bucket) takeRemovalsLocked(w *write) {
 	b.Removals = nil
 }
 
-// look calls fn under the lock, without stopping readers: fn may call read, which would retry for
-// ever under lock. It unlocks even after a fault in fn.
+// look calls fn under the lock, without stopping readers: fn may call read. It unlocks even after a
+// fault in fn.
 func (b *bucket) look(fn func(s *store.Store)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,10 +15,9 @@ import (
 	"github.com/ringcache/ringcache/internal/stripe"
 )
 
-// Cache is a byte cache whose memory is outside the Go heap. Create it with [New] or
-// [NewWithOptions], and do not copy it. It is safe for concurrent use. Operations on one key take
-// amortized constant time, apart from copying keys and values. A Cache that becomes unreachable
-// releases its memory when it is collected; [Cache.Close] does so at once.
+// Cache is a byte cache. Create it with [New] or [NewWithOptions], for example, and do not copy it.
+// It is safe for concurrent use. A Cache that becomes unreachable releases its memory when it is
+// collected; call [Cache.Close] to release it earlier.
 type Cache struct {
 	*engine
 	space *space      // the namespace; nil: the whole cache
@@ -30,7 +29,7 @@ type engine struct {
 	// Every lookup reads these. mask is first because lookups take its address, which at offset 0
 	// needs no check for nil.
 	mask    uint64   // mask of the hash bits that choose a bucket
-	buckets []bucket // their array keeps the memory mapped, and begins on a cache line
+	buckets []bucket // their array keeps the memory mapped
 	shared  *store.Shared
 
 	number  uint64         // of the cache, in this process
@@ -129,8 +128,8 @@ func (c *engine) inParallel(fn func(b *bucket)) {
 // How removed entries are passed to Options.OnRemove. A bucket copies them under its lock. The call
 // that removed them takes the copies when it releases the lock, and calls OnRemove once it holds no
 // lock. The copies are on the Go heap, outside the cache's bound, and the copy of a short record is
-// several times as large as the record. So a call that removes many entries works in steps and
-// calls OnRemove after each of them: store.Removals.IsStep.
+// several times as large as the record. So a call that removes many entries mostly works in steps
+// and calls OnRemove after each: store.Removals.IsStep.
 
 // notify calls OnRemove for the entries that a write has removed. The caller holds no lock.
 func (c *engine) notify(w *write) {
@@ -152,7 +151,7 @@ func (c *engine) notify(w *write) {
 }
 
 // How one cache serves as several. A Cache is an engine, and a namespace or none. Its methods
-// resolve a key once: those of a namespace put its generation in front of it, and the record says
+// resolve a key first: those of a namespace put its generation in front of it, and the record says
 // so, and has another hash. From there on, both are the engine's. What a Cache counts itself is the
 // calls in a namespace.
 

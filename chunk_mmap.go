@@ -12,8 +12,7 @@ import (
 )
 
 // The system's memory, outside the Go heap: how a cache maps it, gives it back, and asks for large
-// pages. Package chunk divides it into chunks and pages. chunk_other.go has the same functions for
-// other builds.
+// pages. Package chunk divides it into chunks and pages. chunk_other.go is for other builds.
 
 // A key occurs twice, which does not compile, unless internal/chunk has the same build tags.
 var _ = map[bool]struct{}{chunk.OffHeap: {}, false: {}}
@@ -36,11 +35,11 @@ func systemMemory() chunk.Memory {
 	return m
 }
 
-// headroom is the step by which the Go heap grows: 64 MB, or 4 MB where addresses have 32 bits.
+// headroom is the usual step by which the Go heap grows: 64 MB, or 4 MB where an int has 32 bits.
 const headroom = 4 << 20 << (^uint(0) >> 63 * 4)
 
-// probe returns an error if the system would not map n bytes. They are writable only once they are
-// unlocked: else mlockall(MCL_FUTURE) would fill them, and a limit on data would not count them.
+// probe returns an error if the system would not map n bytes. They become writable, which a limit
+// on data counts, only once they are unlocked: else mlockall(MCL_FUTURE) would fill them.
 func probe(n int) error {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -52,8 +51,7 @@ func probe(n int) error {
 	return err
 }
 
-// MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE and MADV_DONTNEED_LOCKED of Linux, the same on all
-// architectures.
+// MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE and MADV_DONTNEED_LOCKED of Linux.
 const (
 	linuxFree       = 8
 	linuxHugePage   = 14

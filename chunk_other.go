@@ -8,7 +8,7 @@ import (
 	"github.com/ringcache/ringcache/internal/chunk"
 )
 
-// Memory of the Go heap, where chunk_mmap.go cannot be built.
+// Memory of the Go heap, in builds without chunk_mmap.go.
 
 // A key occurs twice, which does not compile, unless internal/chunk has the same build tags.
 var _ = map[bool]struct{}{chunk.OffHeap: {}, true: {}}

@@ -8,16 +8,14 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// The methods of this file read the value of a key and change it in one atomic step: no other call
-// for the same key comes in between.
+// The methods of Cache in this file read the value of a key and change it atomically.
 
 // SetIfAbsent stores v under k, as [Cache.SetWithTTL] does, if k is absent, and returns dst
 // unchanged. If k is present, it appends the value of k to dst and returns the extended slice and
-// false. For a lock, that is the owner's token; for an idempotency key, the first call's result. An
-// existing entry keeps its TTL.
+// false. An existing entry keeps its TTL.
 //
 // SetIfAbsent counts in [Stats] as a Set in both cases, and an entry that it finds counts as read.
-// If dst has room for the value, it allocates only where Set does.
+// If dst has room for the value, it normally allocates only where Set does.
 func (c *Cache) SetIfAbsent(
 	dst, k, v []byte, ttl time.Duration,
 ) (out []byte, stored bool, err error) {
@@ -40,8 +38,8 @@ func (c *Cache) setIfAbsent(
 
 // SetIfChanged stores v under k, as [Cache.Set] does, unless k already has that value, and reports
 // whether it did. The entry keeps its TTL; a new one gets [Options].TTL. Setting an equal value
-// evicts nothing, and the entry keeps its age, unless it is compressed. An existing entry counts as
-// read; the call counts in [Stats] as a Set.
+// normally evicts nothing and keeps the entry's age. An existing entry counts as read; the call
+// counts in [Stats] as a Set.
 func (c *Cache) SetIfChanged(k, v []byte) (changed bool, err error) {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, v, store.Replaced)
@@ -69,10 +67,10 @@ func (w *write) met(err error) (bool, error) {
 }
 
 // Entry is the entry of a key as [Cache.Update] or [Typed.Update] found it. The last call of Set,
-// SetWithTTL or Del determines the result; without one, nothing changes. It is valid until the
+// SetWithTTL or Del determines the result; without one, the value stays. It is valid until the
 // function returns.
 type Entry[V any] struct {
-	Value   V             // a copy, which the function may modify; empty or zero if not Present
+	Value   V             // empty or zero if not Present
 	TTL     time.Duration // the remaining time to live; 0 if the entry never expires, or is absent
 	Present bool
 
@@ -90,12 +88,11 @@ const (
 	toDelete
 )
 
-// Set stores v. An existing entry keeps its TTL; a new one gets [Options].TTL. v may be Value,
-// modified, and must stay valid until Update returns.
+// Set stores v. An existing entry keeps its TTL; a new one gets [Options].TTL. v may be a modified
+// Value, unless codec.Memo decoded that, and must stay valid until Update returns.
 func (e *Entry[V]) Set(v V) { e.verdict, e.next, e.life = toSet, v, byOptions }
 
-// SetWithTTL stores v in an entry that expires after ttl, or never if ttl is 0, as
-// [Cache.SetWithTTL] does.
+// SetWithTTL stores v with a TTL, as [Cache.SetWithTTL] does.
 func (e *Entry[V]) SetWithTTL(v V, ttl time.Duration) {
 	e.verdict, e.next, e.life = toSet, v, withTTL(ttl)
 }
@@ -169,15 +166,15 @@ func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
 		if _, err := c.remove(w, nil); err == errUnmet {
 			return err
 		}
-		return nil // removed, or absent because the cache is closed
+		return nil // removed, or absent
 	}
 	return c.put(c.space, w, "ringcache: update")
 }
 
 // GetAndDel removes k, appends its value to dst, and returns the extended slice and true. If k is
-// absent, it returns dst unchanged and false. Of several concurrent calls, only one gets the
-// value. The bytes belong to the caller. If dst has room for the value, it allocates only where Del
-// does. It counts in [Stats] as a Del, not a lookup.
+// absent, it returns dst unchanged and false. Of several concurrent calls, only one gets the value.
+// The bytes belong to the caller. If dst has room for the value, it normally allocates only where
+// Del does. It counts in [Stats] as a Del, not a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
 	found := c.del(k, store.Deleted, &dst)
 	return dst, found

@@ -10,22 +10,22 @@ import (
 
 // Set stores value v under key k, replacing an older value of k. The cache keeps copies: k and v
 // may be modified as soon as Set returns. After a Set that returned nil, a Get of k finds v until
-// it is replaced, deleted or reset, expires, is evicted to make room, or the cache is closed.
+// it is replaced, removed, expired or evicted, or the cache is closed.
 //
 // If the key is longer than 65,535 bytes, or the value longer than 1/16 of MaxBytes or 4 GB, Set
-// returns ErrTooLarge; if the operating system provides hardly any memory, ErrNoMemory. After an
-// error, an older value of k is gone, so you may ignore the error if you can do without the entry.
-// Set does not allocate on the Go heap, except to grow internal tables and buffers or to copy
-// entries for [Options].OnRemove.
+// returns ErrTooLarge; if there is no memory for the entry, ErrNoMemory. After an error, an older
+// value of k is gone, so you may ignore the error if you can do without the entry. Set normally
+// allocates on the Go heap only to grow internal tables and buffers, or to copy entries for
+// [Options].OnRemove.
 func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
 
-// SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL:
-// the entry expires after ttl, or never if ttl is 0. For TTLs that are negative, below 100 ms
-// (ErrTTLTooShort) or very long, see Times to live in the package documentation.
+// SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL; 0
+// means none. For TTLs that are negative, below 100 ms (ErrTTLTooShort) or very long, see Times to
+// live in the package documentation.
 //
 // On Linux and macOS, time during which the machine sleeps counts too; on the BSDs it may not. An
-// expired entry keeps its memory, and is included in [Cache.Len], until a write, Resize, Reset or
-// [Cache.DeleteExpired] reclaims it.
+// expired entry keeps its memory, and is included in [Cache.Len], until it is reclaimed: see
+// [Cache.DeleteExpired].
 func (c *Cache) SetWithTTL(k, v []byte, ttl time.Duration) error {
 	return c.setFor(k, v, withTTL(ttl))
 }
@@ -55,24 +55,24 @@ func (c *Cache) Has(k []byte) bool {
 	return got == hit
 }
 
-// Peek is like [Cache.HasGet], but counts neither in [Stats] nor for the eviction policy, and does
-// not restart an idle time ([Options].ExpireAfterAccess). Use it in tests and debug pages, and to
-// copy a cache. It allocates and locks like Get.
+// Peek is like [Cache.HasGet], but counts neither as a lookup in [Stats] nor as a read: the
+// eviction policy ignores it, and an idle time ([Options].ExpireAfterAccess) goes on. Use it in
+// tests and debug pages, and to copy a cache. It allocates and locks at most like Get.
 func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	out, _, got := c.find(dst, k, 0, withValue|asWritten)
 	return out, got == hit
 }
 
-// Del removes k and reports whether it was present. It allocates only for [Options].OnRemove.
-// After Close it returns false, and [Options].File keeps k.
+// Del removes k and reports whether it was present. It normally allocates only for
+// [Options].OnRemove. After Close it returns false, and [Options].File keeps k.
 func (c *Cache) Del(k []byte) bool { return c.del(k, store.Deleted, nil) }
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
-// entry never expires, and a TTL that is negative or below 100 ms removes it. Touch counts neither
-// as a read nor as a Set. With [Options].ExpireAfterAccess it restarts the idle time.
+// entry has no TTL, and a TTL that is negative or below 100 ms removes it. Touch counts neither as
+// a read nor as a Set. With [Options].ExpireAfterAccess it restarts the idle time.
 //
-// To add an expiry to an entry that has none, Touch stores it again, which may evict other entries;
-// if there is no memory for that, the entry is lost and Touch returns false.
+// Adding an expiry may store the entry again, which may evict others; if that fails, the entry is
+// lost and Touch returns false.
 func (c *Cache) Touch(k []byte, ttl time.Duration) bool {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Deleted)
@@ -128,8 +128,8 @@ func (c *Cache) rewrite(w *write) error {
 }
 
 // Len returns the number of entries, including expired and negative ones that have not been removed
-// yet. For the whole cache, Len leaves out entries in namespaces, and locks every bucket briefly:
-// entries that are added or removed concurrently may or may not be counted.
+// yet. For the whole cache, Len leaves out entries in namespaces, and locks every bucket briefly;
+// concurrent changes make it inexact.
 func (c *Cache) Len() int {
 	if c.space != nil {
 		n, _ := c.space.size(c.engine)
@@ -145,10 +145,10 @@ func (c *Cache) Len() int {
 // All returns an iterator over the cache's own entries, in no particular order. Key and value are
 // buffers of the loop, which the body may modify: clone them to keep them beyond the iteration.
 //
-// An entry that is present for the whole loop is seen exactly once, unless a Set makes it large or
-// small (see Caveats in the package documentation), or Resize makes it large. An entry added or
-// removed during the loop may or may not be seen. The body may call all methods of the cache. A
-// loop counts neither in [Stats] nor as reads for the eviction policy.
+// An entry that is present for the whole loop is seen exactly once, unless it becomes large or
+// small meanwhile (see Caveats in the package documentation). An entry added or removed during the
+// loop may or may not be seen. The body may call all methods of the cache. A loop counts neither as
+// lookups in [Stats] nor as reads.
 func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		mustBeFunc("All", yield != nil)
@@ -157,7 +157,7 @@ func (c *Cache) All() iter.Seq2[[]byte, []byte] {
 }
 
 // Keys is [Cache.All] without the values. Each key is valid until the next iteration, so clone it
-// to keep it. (slices.Collect would return keys that later ones overwrite.)
+// to keep it. (Don't use slices.Collect.)
 func (c *Cache) Keys() iter.Seq[[]byte] {
 	return func(yield func(key []byte) bool) {
 		mustBeFunc("Keys", yield != nil)
@@ -179,7 +179,7 @@ func (c *Cache) loop(
 		var got outcome
 		h := c.shared.HashOf(raw, c.kind)
 		if value, _, got = c.find(value[:0], raw, h, mode); got != hit {
-			return true // removed since its step began
+			return true // removed by now, expired or negative
 		}
 		return fn(key, value)
 	})

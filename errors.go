@@ -12,11 +12,10 @@ import (
 	"github.com/ringcache/ringcache/internal/snapshot"
 )
 
-// Errors that the methods of [Cache] and [Typed] return, wrapped with details such as the size and
-// the limit that it exceeds. Test for them with [errors.Is]. The methods that store are Set,
-// SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and their forms with a TTL. An entry
-// with an error is not stored, and an older value of its key is removed unless the error's comment
-// says otherwise.
+// Errors that this package returns, wrapped with details. Test for them with [errors.Is]. The
+// methods that store are Set, SetIfAbsent, SetIfChanged, CompareAndSwap, Update, SetBatch and their
+// forms with a TTL. An entry with an error is not stored, and an older value of its key is removed
+// unless the error's comment says otherwise.
 var (
 	// ErrTooLarge is returned by the methods that store, in place of storing a key longer than 65,535
 	// bytes (65,527 in a namespace), or a value longer than 1/16 of MaxBytes or 4 GB.
@@ -26,10 +25,10 @@ var (
 	// those that save or read a snapshot. [Options].File keeps the older value.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned by the methods that store if the operating system provides no memory at
-	// all, or less than twice the size of the entry, and by NewWithOptions if the disk is too full for
-	// [Options].File. A later Set tries again. If the system provides only part of the memory, the
-	// cache works with that: see [Stats].EffectiveMaxBytes.
+	// ErrNoMemory is returned by the methods that store if the operating system provides too little
+	// memory, and by NewWithOptions if the disk is too full for [Options].File. A later Set tries
+	// again. If the system provides only part of the memory, the cache works with that: see
+	// [Stats].EffectiveMaxBytes.
 	ErrNoMemory = chunk.ErrNoMemory
 
 	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL,
@@ -61,19 +60,19 @@ var (
 	// value. Set and SetBatch remove an older value of the key; the atomic writes change nothing.
 	ErrEncode = errors.New("value cannot be encoded")
 
-	// ErrDecode is returned by the methods of a Typed view if the codec cannot decode a value. It
-	// names the key, truncated to 64 bytes. GetAndDel removes the entry; GetOrLoad and GetOrLoadBatch
-	// remove it and load the key; the others leave it.
+	// ErrDecode is returned by methods of a Typed view if the codec cannot decode a value. It names
+	// the key, which may be truncated. GetAndDel removes the entry; GetOrLoad and GetOrLoadBatch
+	// usually remove it and load the key; the others leave it.
 	ErrDecode = errors.New("value cannot be decoded")
 
 	// ErrInUse is returned by NewWithOptions if another cache, in any process, uses [Options].File or
-	// one of its companion files, and by Close if the file was replaced.
+	// one of its companion files. Close may return it if the file was replaced.
 	ErrInUse = osfile.ErrLocked
 
 	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
-	// not a snapshot, or is damaged: the error states the defect and its offset. NewWithOptions
-	// returns it if [Options].File, or its ".dict" or ".names" file, holds anything else, or was
-	// written on a machine with a different byte order. The file is left unchanged.
+	// not a snapshot, or is damaged: the error states the defect. NewWithOptions returns it if
+	// [Options].File, or its ".dict" or ".names" file, holds anything else, and for a File of a
+	// machine with a different byte order. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
 	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by Load,
@@ -87,7 +86,7 @@ var (
 	// errUnmet is the result of a write whose condition does not hold.
 	errUnmet = errors.New("condition does not hold")
 
-	// errResized tells a Set that the cache was made smaller and its record belongs elsewhere.
+	// errResized tells a write that its record belongs elsewhere by now.
 	errResized = errors.New("cache was resized")
 
 	// errForgotten says that the key belongs to a namespace that was reset or dropped since the key
@@ -186,7 +185,7 @@ func mustBeFunc(method string, ok bool) {
 	}
 }
 
-// longestQuote is the number of characters of a key that an error quotes at most.
+// longestQuote is how much of a key an error quotes at most, in bytes or characters.
 const longestQuote = 64
 
 // cycleError returns the error of a load that would wait for itself through the loads of the given

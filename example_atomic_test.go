@@ -193,9 +193,9 @@ func ExampleEntry_extend() {
 	// Output: 160 2h40m0s true <nil>
 }
 
-// An idempotency key: a payment that is sent twice is made once, and its second request gets the
-// result of the first, or learns that it is in progress. The same call drops messages that arrive
-// twice. If the payment fails, the key is removed, so that it can be sent again.
+// An idempotency key: a payment that is sent twice is normally made once, and its second request
+// gets the result of the first, or learns that it is in progress. If the payment fails, the key is
+// removed, so that it can be sent again.
 func ExampleCache_SetIfAbsent_idempotencyKey() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

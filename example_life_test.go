@@ -87,8 +87,8 @@ func ExampleCache_DeleteExpired() {
 	// Output: 2 1 1
 }
 
-// OnRemove is called for an expired entry when its memory is needed. A goroutine that calls
-// DeleteExpired regularly makes that soon.
+// OnRemove may be called late for an expired entry. A goroutine that calls DeleteExpired regularly
+// makes that soon.
 func ExampleCache_DeleteExpired_onTime() {
 	expired := make(chan string, 1)
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
@@ -123,7 +123,7 @@ func ExampleCache_DeleteExpired_onTime() {
 	// Output: session has expired
 }
 
-// Of all the workers that see a job, only one does it.
+// Of the workers that see a job, one does it.
 func ExampleCache_SetIfAbsent() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

@@ -9,13 +9,12 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// A missing value is loaded once, however many callers ask for it, and is then in the cache for
-// later ones.
+// A missing value is loaded, and is then in the cache for later callers.
 func ExampleCache_GetOrLoad() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
 
-	// Made once: a closure in the call would be allocated on each call.
+	// Made once: a closure in the call might be allocated on each call.
 	load := func(ctx context.Context, k []byte) ([]byte, time.Duration, error) {
 		fmt.Printf("looking for %s\n", k)
 		return []byte("Saturn"), time.Minute, nil
@@ -52,7 +51,7 @@ func ExampleCache_GetOrLoad_absent() {
 	// false
 }
 
-// Errors are not stored: the next caller tries again.
+// Errors other than ErrAbsent are not stored: the next caller tries again.
 func ExampleCache_GetOrLoad_errors() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -95,7 +94,7 @@ func ExampleCache_GetOrLoad_context() {
 	// context canceled
 }
 
-// All missing values of a batch are loaded with one call.
+// The missing values of a batch are loaded with one call.
 func ExampleCache_GetOrLoadBatch() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -151,8 +150,7 @@ func ExampleBatchError() {
 	// moon 3: connection refused
 }
 
-// While the source is down, an expired value is returned instead. Only the first call waits for the
-// load to fail.
+// While the source is down, an expired value is returned instead.
 func ExampleOptions_staleIfError() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20, TTL: 100 * time.Millisecond, StaleIfError: time.Hour})
@@ -174,7 +172,8 @@ func ExampleOptions_staleIfError() {
 	// Saturn <nil>
 }
 
-// A backend that is slow costs a call the soft timeout, and later ones nothing. The load goes on.
+// If there is a stale value, a call waits for a slow backend no longer than the soft timeout. The
+// load goes on.
 func ExampleOptions_softTimeout() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes: 32 << 20, TTL: 100 * time.Millisecond,

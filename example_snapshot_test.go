@@ -26,7 +26,7 @@ func ExampleCache_SaveToFile() {
 		log.Print(err)
 	}
 	if err := cache.SaveToFile(path); err != nil {
-		log.Print(err) // the file at that path is unchanged
+		log.Print(err)
 	}
 	cache.Close()
 
@@ -88,7 +88,7 @@ func ExampleCache_Save() {
 	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {
 		log.Print(err)
 	}
-	// The process must end in ten seconds: the hottest entries are saved first.
+	// The process must end in ten seconds: entries that were read are saved first.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err = cache.Save(ctx, filepath.Join(dir, "planets"), ringcache.SaveOptions{

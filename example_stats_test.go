@@ -6,7 +6,7 @@ import (
 	"github.com/ringcache/ringcache"
 )
 
-// exampleStats are the statistics of a cache of 32 MB that has been in use for a while.
+// exampleStats could be the statistics of a cache of 32 MB that has been in use for a while.
 var exampleStats = ringcache.Stats{
 	GetCalls:       1_204_512,
 	SetCalls:       90_311,
@@ -61,7 +61,7 @@ func ExampleStats_Sub() {
 	// Output: 0.5 1
 }
 
-// A cache is too small if many of its misses are of entries that it had to evict.
+// A cache may be too small if many of its misses are of entries that it had to evict.
 func ExampleCache_Stats() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

@@ -111,8 +111,8 @@ func ExampleTyped_readThrough() {
 	// 5
 }
 
-// Views with different prefixes share a cache and its bound. The methods of the
-// cache itself can reach their entries.
+// Views with different prefixes can share a cache and its bound. The methods of the cache itself
+// can reach their entries.
 func ExampleTypedOptions() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()
@@ -168,7 +168,7 @@ func (temperaturesCodec) Decode(data []byte) (Temperatures, error) {
 	}, nil
 }
 
-// This codec does not allocate, so neither Set nor Get of its view allocates on the Go heap.
+// This codec does not allocate, so Set and Get of its view normally do not allocate.
 func ExampleCodec() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

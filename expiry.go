@@ -7,8 +7,7 @@ import (
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an
 // entry that never expires, 0 and false on a miss. With [Options].ExpireAfterAccess, reads can
-// extend that time. TTL counts neither in [Stats] nor as a read, does not allocate, and locks at
-// most like Get.
+// extend that time. TTL counts neither in [Stats] nor as a read.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	_, expiry, got := c.find(nil, k, 0, asWritten)
 	return c.left(expiry, got), got == hit
@@ -31,11 +30,10 @@ func (c *engine) left(expiry uint32, got outcome) time.Duration {
 	return max(c.shared.Until(expiry), 1)
 }
 
-// DeleteExpired removes all expired entries, including negative ones ([Cache.GetOrLoad]), once
+// DeleteExpired removes expired entries, including negative ones ([Cache.GetOrLoad]), once
 // [Options].StaleIfError has passed too, and returns their number. Call it for an exact count, or
 // regularly so that [Options].OnRemove is called on time. You need not call it to free memory,
-// which Sets reclaim themselves. It examines the buckets that may have expired entries, up to 1,024
-// records at a time under a lock, and allocates only for OnRemove.
+// which Sets reclaim themselves.
 func (c *Cache) DeleteExpired() (n int) {
 	c.each(func(b *bucket) {
 		for first, done := true, false; !done; first = false {

@@ -10,9 +10,8 @@ import (
 	"github.com/ringcache/ringcache/internal/testhook"
 )
 
-// Tests of other packages make caches of any shape, and look into them. These functions are
-// linked to package testhook, which imports nothing from here, by their names. No program but the
-// tests calls them, so none contains them.
+// Tests and benchmarks make caches of any shape, and look into them. These functions are linked by
+// name to package testhook, which does not import this one. Other programs do not contain them.
 
 //go:linkname hookDefault github.com/ringcache/ringcache/internal/testhook.Default
 func hookDefault(maxBytes int) testhook.Shape {

@@ -8,21 +8,19 @@ import (
 )
 
 // Records that would fill a noticeable part of their bucket are stored in a separate arena, which
-// consists of a few large buckets. A small bucket holds 1/512 of a cache, or 128 KB of a small one,
-// so a value of 1/16 of the cache would not even fit, and in a bucket of a few records, eviction
-// would be a matter of luck.
+// consists of a few large buckets. In a bucket of a few records, eviction would be a matter of
+// luck.
 //
-// The large buckets are ordinary ones, except that their memory varies. Their share follows that of
-// a single first-in first-out cache: the fraction of recently stored bytes that belonged to large
-// records. The small buckets divide the rest.
+// The share of the large buckets follows that of a single first-in first-out cache: the fraction of
+// recently stored bytes that belonged to large records. The small buckets divide most of the rest.
 //
-// A key is in one place at a time (I8): a Set holds the small bucket's lock over both places, and
-// so does a Get when shared.LargeKeys tells it to look in the large one too.
+// A key is in one place at a time: a Set holds the small bucket's lock over both places, and so
+// does a Get when shared.LargeKeys tells it to look in the large one too.
 
 // reclaim makes other buckets release memory for large bucket lb until the pool has need bytes:
-// first what is above their quotas, then a chunk of each small bucket, since what these hold within
-// their quotas may be more than what they divide. In a cache of very few chunks, large buckets give
-// last. The small bucket of the key, which may have it, gives nothing.
+// first what is above their quotas, then chunks of small buckets, since what these hold within
+// their quotas may be more than what they divide, and last of large ones. The small bucket of the
+// key, which may have it, gives nothing.
 func (c *engine) reclaim(lb *bucket, need int, w *write) {
 	s, a := c.shared, &c.arena
 	takeFrom := func(b *bucket, n, keep int) {
@@ -76,15 +74,15 @@ func (c *engine) drain(b *bucket, n, keep int, w *write) {
 	}
 }
 
-// balance makes the large buckets release memory if small bucket b, which has stored news bytes,
-// has filled its own with live entries: what they hold for dead bytes, or above their quota.
+// balance makes a large bucket release memory, held for dead bytes or above its quota, if small
+// bucket b, which has stored news bytes, is at its limit.
 func (c *engine) balance(b *bucket, news int, w *write) {
 	a, full := &c.arena, false
 	if c.shared.Arrivals.Held.Load() > 0 {
 		b.look(func(s *store.Store) { full = s.IsAtLimit() })
 	}
 	if !full || !a.mu.TryLock() {
-		return // in the latter case the next call will do it
+		return // in the latter case a later call may do it
 	}
 	defer a.mu.Unlock()
 	a.hand = (a.hand + 1) % c.shared.Buckets
@@ -92,31 +90,31 @@ func (c *engine) balance(b *bucket, news int, w *write) {
 	c.drain(lb, balanceRatio*news, store.KeepQuota, w)
 }
 
-// balanceRatio: of the memory that large buckets hold for dead bytes, full small buckets get so
-// many times the bytes that they store.
+// balanceRatio: a large bucket gives up at most so many times the bytes that a full small one has
+// stored.
 const balanceRatio = 8
 
-// How a cache works when the system refuses memory. The pool's bound is then the memory that
-// exists, and buckets evict within the memory that they hold. A bucket that holds too little for a
-// record takes memory from others, whose locks it must not wait for, because it keeps its own.
+// How a cache works when the system refuses memory. The pool's bound shrinks then, and buckets
+// evict within the memory that they hold. A bucket that holds too little for a record takes memory
+// from others.
 
 const (
-	// retryTries is the number of times that a write is retried: other writes may be faster to take
-	// the memory that was freed for it.
+	// retryTries is how often a write is retried at most: other writes may be faster to take the
+	// memory that was freed for it.
 	retryTries = 8
 
-	// levelTries is the number of buckets that are asked for a chunk for a bucket below its quota.
+	// levelTries is how many buckets are asked at most for a chunk for a bucket below its quota.
 	levelTries = 16
 )
 
-// exceedsMemory returns an error if a record of n bytes would take more than half of the memory
-// that the system provides. Storing it would only drop all other records.
+// exceedsMemory returns an error if the system refuses memory, and a record of n bytes would take
+// more than half of what there is for records.
 func (c *engine) exceedsMemory(n int) error {
 	s := c.shared
 	if !s.Pool.Limited() || n <= s.ForRecords()/2 {
 		return nil
 	}
-	// The pool may ask the system again, but not for each record, however long it is.
+	// The pool may ask the system again, but not for each record.
 	if s.Pool.Stored(min(n, s.Pool.ChunkSize()), 2*n); n <= s.ForRecords()/2 {
 		return nil
 	}
@@ -208,9 +206,9 @@ func (c *engine) takePageLocked(w *write) (more bool) {
 	return true
 }
 
-// levelLocked is called for a bucket that has accepted a chunk of n bytes, and has an effect only
-// if the system refuses memory: the pool may ask for more, and a bucket below its quota gets a
-// chunk of one above, which may have no Sets that would make it release one.
+// levelLocked is called for a bucket that has accepted n bytes, and has an effect only if the
+// system refuses memory: the pool may ask for more, and a bucket below its quota gets a chunk of
+// one above, which may have no Sets that would make it release one.
 func (c *engine) levelLocked(b *bucket, w *write, n int) {
 	s := c.shared
 	if !s.Pool.Limited() {

@@ -15,22 +15,21 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// How a cache loads missing values, once for any number of concurrent callers.
+// How a cache loads missing values.
 //
-// A bucket lists the loads of its keys that are in progress. A caller that misses a key joins its
-// call. A call leaves the list for good, under the bucket's lock, when the key is written, which
-// makes its result out of date, when the last caller's context ends, or when the call itself ends.
-// From then on its result is not stored, and the next caller that misses starts another load (I12).
-// A write checks the list, which is one comparison if there are no loads.
+// A bucket lists calls: loads of its keys that are in progress. A caller that misses a key may join
+// its call. A call leaves the list for good, under the bucket's lock, for example when the key is
+// written, which makes its result out of date. From then on its result is not stored, and the next
+// caller that misses starts another load (I12).
 //
-// One call of a user's function serves the calls of a group: of one key for GetOrLoad, of all keys
-// that a batch has to load. Each call is in its own bucket's list. No caller waits before its own
-// groups have started, so two batches cannot wait for each other.
+// One call of a user's function serves the calls of a group: of one key for GetOrLoad, of several
+// for a batch. Each call is in its own bucket's list. No caller waits before its own groups have
+// started, so two batches cannot wait for each other.
 
-// LoadFunc loads the value of a key for GetOrLoad. ttl limits how long the result stays in the
-// cache: 0 means [Options].TTL, and if it is negative or below 100 ms, the callers get the result
-// and nothing is stored. If err is [ErrAbsent], the key has no value, which the cache remembers for
-// ttl. With any other error, value and ttl are ignored.
+// LoadFunc loads the value of a key for GetOrLoad. ttl is that of the result; 0 means
+// [Options].TTL. If it is negative or below 100 ms, the callers get the result and nothing is
+// stored. If err is [ErrAbsent], the key has no value, which the cache remembers for ttl at most.
+// With any other error, value and ttl are ignored.
 //
 // ctx has the values of the context that the load was started with, but not its deadline. It ends
 // when the last caller stops waiting or, for a refresh, at the latest after
@@ -52,25 +51,25 @@ func (fn LoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], error
 type byteLoader = loader[[]byte, []byte]
 
 // GetOrLoad is like [Cache.Get], but on a miss it calls load in a new goroutine, stores the result,
-// appends it to dst and returns the extended slice, or returns dst unchanged and an error. One load
-// serves all callers that miss on k while it runs. If k is written meanwhile, or the cache is
-// closed or rejects the result, the callers get the result but it is not stored, and later callers
-// load again.
+// appends it to dst and returns the extended slice, or returns dst unchanged and an error. Callers
+// that miss on k meanwhile usually share the call. If k is set or deleted meanwhile, or the cache
+// is closed or rejects the result, the callers get the result but it is not stored, and later
+// misses load again.
 //
-// A load's error goes to all waiting callers, unless [Options].StaleIfError keeps a stale value for
-// them. If it is [ErrAbsent], later calls return ErrAbsent without a load until the TTL of that
-// result ends. If the load panics, or OnRemove does for an entry that the result removes, every
-// waiting caller panics with a [*LoadPanic]. A load that would wait for itself, directly or through
-// others, gets [ErrLoadCycle].
+// All waiting callers get a load's error, or a stale value ([Options].StaleIfError). After
+// [ErrAbsent], later calls return ErrAbsent without a load as long as the cache remembers that. If
+// the load panics, or OnRemove does for an entry that the result removes, every waiting caller
+// panics with a [*LoadPanic]. A load that would wait for itself, directly or through others, gets
+// [ErrLoadCycle] if it passes on its context.
 //
 // If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped, or the stale value. The
 // load continues for the other callers; when the last one has left, its own context is canceled,
 // and its result is not stored, unless it is a refresh ([Options].RefreshTimeout). If ctx has
 // already ended, the call may hit, but loads nothing.
 //
-// With [Options].RefreshAhead, a hit on an entry that is due starts a load, unless one is running
-// or ended lately, and does not wait. Other hits take the same locks as Get, and do not allocate if
-// dst has room, without k in it, and load is an existing function value.
+// With [Options].RefreshAhead, a hit on an entry that is due may start a load, and does not wait.
+// Other hits lock like Get, and normally do not allocate if dst has room, without k in it, and load
+// is an existing function value.
 func (c *Cache) GetOrLoad(
 	ctx context.Context, dst, k []byte, load LoadFunc[[]byte, []byte],
 ) ([]byte, error) {
@@ -132,7 +131,7 @@ type wanted struct {
 	hash  uint64
 	got   outcome // of engine.next: miss, stale, or needsRefresh; a hit if it was there after all
 	group *loadGroup
-	call  *loadCall // to wait for; nil: the result is known already
+	call  *loadCall // to wait for; may be nil
 	value []byte
 	err   error
 }
@@ -321,8 +320,8 @@ func (c *engine) waitLocked(b *bucket, g *loadGroup, w *wanted) *loadCall {
 
 // await waits for a load that the caller has joined, until the caller's context ends. It waits for
 // a refresh until soft ends, which the caller's context ends too, and takes the value that is there
-// then. It reports false if that value is gone: the refresh may hang, so the caller must not wait
-// for it any longer.
+// then. It reports false if the caller must load again: that value is gone, and the refresh may
+// hang.
 func (c *engine) await(w *wanted, soft context.Context) (done bool) {
 	f, g := w.call, w.group
 	defer g.within.Awaited(f.Group, g.usersKey(f))
@@ -428,8 +427,8 @@ func (g *loadGroup) call(fn byteLoader, keys [][]byte) []loaded {
 	return failed
 }
 
-// storeResult stores the result of a load in a record of that kind, unless the load has failed or a
-// write has invalidated it.
+// storeResult stores the result of a load in a record of that kind, unless the load has failed or
+// was invalidated.
 func (c *engine) storeResult(f *loadCall, kind record.Kind) {
 	l := &f.Result
 	w := write{cond: ifListed, call: f, counted: true}
@@ -449,8 +448,9 @@ func (c *engine) storeResult(f *loadCall, kind record.Kind) {
 	}
 }
 
-// endLoad ends a call. After a refresh that has failed, the next one is delayed. So it is after one
-// that has stored an entry that is due at once: otherwise each hit would start another one.
+// endLoad ends a call. After a refresh that has failed or was late, the next one is delayed. So it
+// is after one that has stored an entry that is due at once: otherwise each hit would start another
+// one.
 func (c *engine) endLoad(f *loadCall, late bool) {
 	failed, ttl := f.Result.failed(), f.Result.TTL
 	b := c.bucket(f.Hash)

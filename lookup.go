@@ -15,16 +15,14 @@ import (
 	"github.com/ringcache/ringcache/internal/torn"
 )
 
-// readTries is the number of attempts before a reader takes the lock; they last longer than most
-// Sets.
+// readTries is the number of attempts of bucket.read before a reader takes the lock.
 const readTries = 4
 
-// find appends the value of k to dst. With asWritten, k is the key that the caller wrote, and h is
-// ignored; otherwise k is the engine's key, and h its hash. The expiry is that of a hit; 0 means
-// never. This is the common case of bucket.read, with the same steps.
+// find looks up k, and appends its value to dst if mode says so. With asWritten, k is the key that
+// the caller wrote, and h is ignored; otherwise k is the engine's key, and h its hash. This is the
+// common case of bucket.read.
 //
-// It is one function because a call copies nine words of parameters. It must not be recursive: the
-// compiler would have every dst on the heap.
+// It is one function because a call copies nine words of parameters.
 func (c *Cache) find(dst, k []byte, h uint64, mode lookupMode) ([]byte, uint32, outcome) {
 	if c.space != nil {
 		if mode |= inSpace; mode&asWritten != 0 {
@@ -35,10 +33,10 @@ func (c *Cache) find(dst, k []byte, h uint64, mode lookupMode) ([]byte, uint32, 
 	}
 	e := c.engine
 	b, h := e.locate(k, h, mode)
-	seq := b.seq.Load() &^ 1 // an odd one is never found again
+	seq := b.seq.Load() &^ 1 // the value that precedes an odd one never returns
 	g := b.Index.Group(b.Index.Geometry(h).Home(h))
 	g.Prefetch()
-	// Before the first load: reading the clock takes long, and waits for all loads under way.
+	// Before the first load: reading the clock may wait for loads under way.
 	var now uint32 // 0: not read yet
 	if b.Mortal.Load() {
 		now = b.Shared.Now()
@@ -96,7 +94,7 @@ func (c *Cache) findAny(dst, k []byte, h uint64, mode lookupMode) ([]byte, uint3
 }
 
 // locate returns the small bucket of k, and its hash: h, or with asWritten that of a key of the
-// whole cache. (Without this call, which is not inlined, find takes 20 instructions more.)
+// whole cache.
 func (c *engine) locate(k []byte, h uint64, mode lookupMode) (*bucket, uint64) {
 	if mode&asWritten != 0 {
 		h = c.shared.Mix(xxhash.Sum64(k))
@@ -116,7 +114,7 @@ type identity struct {
 }
 
 // identify returns the identity of k's entry, whose hash is h, without any effect of a lookup. It
-// returns the zero value if there is none, or if the entry needs more than the common lookup.
+// returns the zero value if the common lookup finds none.
 func (c *engine) identify(k []byte, h uint64) identity {
 	b := c.bucket(h)
 	seq := b.seq.Load() &^ 1
@@ -141,7 +139,7 @@ func (c *engine) identify(k []byte, h uint64) identity {
 	return id
 }
 
-// noteHit has the effects of a Get on an entry that identify has found.
+// noteHit counts a hit on an entry that identify has found, and the read.
 func (c *engine) noteHit(h uint64, id identity) {
 	c.counters.Here().Hits.Add(1)
 	if c.bucket(h).Touches {
@@ -150,8 +148,7 @@ func (c *engine) noteHit(h uint64, id identity) {
 	runtime.KeepAlive(&c.mask) // and with it the engine: its memory stays mapped until here
 }
 
-// lookupAny is find for records of every form. It takes the lock if writers keep interfering, or
-// if k may be in a large bucket.
+// lookupAny is find for records of every form.
 func (c *engine) lookupAny(
 	dst, k []byte, h uint64, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -184,7 +181,7 @@ func (c *engine) lookupAny(
 	}
 }
 
-// putOff extends the expiry of k's entry after a read.
+// putOff extends the expiry of k's entry after a read, if that is due.
 func (c *engine) putOff(k []byte, h uint64) {
 	w, b := write{Write: store.Write{Hash: h}}, c.bucket(h)
 	b.lock()
@@ -192,8 +189,8 @@ func (c *engine) putOff(k []byte, h uint64) {
 	_ = b.PutOff(k, h) || c.inLargeLocked(&w, func(lb *bucket) bool { return lb.PutOff(k, h) })
 }
 
-// lookupUnder is lookupAny under the lock of the key's small bucket b: nothing is written there,
-// and the key stays in its place.
+// lookupUnder is lookupAny under the lock of the key's small bucket b: the key does not move to
+// another bucket.
 func (c *engine) lookupUnder(
 	b *bucket, dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -213,10 +210,10 @@ func (c *engine) lookupUnder(
 	return lb.read(dst, k, h, n, mode)
 }
 
-// lookupCold is lookupAny of a key that is in the cold part. It returns retry if it no longer is.
+// lookupCold is lookupAny of a key that is in the cold part. It may return retry.
 //
 // The record is copied under the lock, and its value unpacked without one: no user code runs under
-// a lock. If the entry was read there before, it goes back to main.
+// a lock. A second read moves the entry to main, if there is room.
 func (c *engine) lookupCold(
 	dst, k []byte, h uint64, n *stripe.Counter, mode lookupMode,
 ) (out []byte, expiry uint32, got outcome) {
@@ -263,8 +260,8 @@ func (c *engine) lookupCold(
 	return dst, f.Expiry, got
 }
 
-// promote moves to main the record that was found in the cold part, with value v. It must, for a
-// write that needs the value.
+// promote moves to main the record that was found in the cold part, with value v. With must, an
+// entry that cannot move is evicted.
 func (c *engine) promote(b *bucket, was *store.Found, k, v []byte, h uint64, must bool) {
 	var w write
 	w.Key, w.Value, w.Hash, w.RewriteOnly, w.counted = k, v, h, true, true

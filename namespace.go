@@ -16,15 +16,14 @@ import (
 // draws a new one: the old keys can no longer be built, and buckets recognize their entries as they
 // recognize expired ones (internal/store/namespace.go).
 //
-// With Options.File, a second file stores names and generations (internal/sidefile). Reset
-// updates it before the new generation takes effect, so an older one never comes back. A snapshot
-// begins with the names and their generations, and an entry that is loaded gets the generation that
-// its namespace has by then.
+// With Options.File, a second file stores names and generations (internal/sidefile). Reset updates
+// it before the new generation takes effect. A snapshot contains both, and an entry that is loaded
+// gets the generation of its namespace in the cache.
 
 // Namespace returns the part of the cache with the given name, which may consist of any bytes: a
 // Cache with its own keys, statistics and [Cache.Reset], which shares memory and eviction policy
-// with the rest. There is one per name. It uses 10 KB of the Go heap until [Cache.DropNamespace],
-// and more for a time after a Reset. Files and snapshots include its entries.
+// with the rest. There is one per name. Once used, it takes about 9 KB of the Go heap. Files and
+// snapshots include its entries.
 //
 // Its methods apply to its own entries, except that Options and DeleteExpired apply to the whole
 // cache, and Resize, Close, DropNamespace and the methods for snapshots return ErrNamespace. A key
@@ -110,8 +109,8 @@ func (c *Cache) dropNamespace(name string) error {
 // found, not even by another process that opens the same file (Options.File). An entry set
 // concurrently may or may not remain; the result of a load that began earlier does not.
 //
-// The cache keeps its memory for new entries, and its counters. With [Options].OnRemove, the whole
-// cache is emptied in steps of 64 KB or 256 entries. After Close, a file keeps its entries.
+// The cache keeps its memory for new entries, and its counters. After Close, a file keeps its
+// entries.
 func (c *Cache) Reset() {
 	if c.space != nil {
 		if err := c.space.reset(c.engine, false); errors.Is(err, sidefile.ErrStale) {

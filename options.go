@@ -20,7 +20,7 @@ import (
 // among.
 const (
 	minBucketBytes = 128 << 10
-	maxBucketBytes = 8 << 30 // half of the range of positions (I3)
+	maxBucketBytes = 8 << 30 // an eighth of the range of positions (I3)
 
 	minMaxBytes = 2 * minBucketBytes
 	maxMaxBytes = store.BucketCount * maxBucketBytes
@@ -31,21 +31,21 @@ const defaultRefreshTimeout = 30 * time.Second
 // Options are the settings of a cache. The zero value of each field except MaxBytes selects its
 // default. Durations other than SoftTimeout must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
-	// MaxBytes limits all off-heap memory of the cache, records and index together. It is required,
-	// from 256 KB to 4 TB. Below 64 MB, a cache has fewer buckets, so fewer goroutines can write at
-	// the same time. With File, the index may be extra: see Files in the package documentation.
+	// MaxBytes limits the memory for records and index together; Memory in the package documentation
+	// has the exceptions. It is required, from 256 KB to 4 TB. Below 64 MB, a cache has fewer buckets,
+	// so fewer goroutines can write at the same time.
 	MaxBytes int
 
 	// Policy chooses the entries that a full cache evicts.
 	Policy Policy
 
-	// TTL is the time to live of entries stored without one. The default, 0, means that they never
-	// expire. See Times to live in the package documentation.
+	// TTL is the time to live of entries stored without one. The default, 0, means none. See Times to
+	// live in the package documentation.
 	TTL time.Duration
 
-	// TTLJitter is the largest random fraction subtracted from each TTL, below 1, so that entries
-	// stored together expire at different times. It applies to TTL and to the TTL returned by a load
-	// ([LoadFunc]); TTLs of SetWithTTL and Touch are exact.
+	// TTLJitter is the largest random fraction subtracted from a TTL, below 1, so that entries stored
+	// together expire at different times. It applies to TTL and to the TTL returned by a load
+	// ([LoadFunc]), not to one that is an argument.
 	TTLJitter float64
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
@@ -56,17 +56,16 @@ type Options struct {
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File
-	// keep both deadlines; a shorter idle time applies once they are loaded, but not to entries that
-	// a File has without one, until they are written. Records are up to 12 bytes longer.
+	// keep both deadlines. Entries that a File has without an idle time get one when they are
+	// written. Records are up to 12 bytes longer.
 	ExpireAfterAccess time.Duration
 
 	// RefreshAhead is how long before its expiry an entry is due for a refresh: a hit by
-	// [Cache.GetOrLoad] or GetOrLoadBatch then starts a load in the background, unless one runs or
-	// has just ended, and returns at once. (In the terms of stale-while-revalidate, the entry is
-	// fresh for TTL minus RefreshAhead, then stale for RefreshAhead.) It must be less than TTL x (1 -
-	// TTLJitter), and less than half of ExpireAfterAccess, if these are set. If the entry expires
-	// before the load ends, and StaleIfError does not keep it, the next caller starts another load.
-	// To log a panic, recover in the load.
+	// [Cache.GetOrLoad] or GetOrLoadBatch then usually starts a load in the background, unless one
+	// runs or has just ended, and returns at once. (In the terms of stale-while-revalidate, the entry
+	// is fresh for TTL minus RefreshAhead, then stale for RefreshAhead.) It must be less than TTL x (1
+	// - TTLJitter), and less than half of ExpireAfterAccess, if these are set. To log a panic, recover
+	// in the load.
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of refreshes: loads of entries that are due (RefreshAhead) or
@@ -74,80 +73,73 @@ type Options struct {
 	// Other loads have no deadline; their context ends when the last caller stops waiting.
 	RefreshTimeout time.Duration
 
-	// StaleIfError is how long after its expiry an entry is kept as a stale value. [Cache.GetOrLoad]
-	// and [Cache.GetOrLoadBatch] return it when the load fails, the caller's context ends, or
-	// SoftTimeout passes. After a failed or slow load, until one succeeds, they return it at once,
-	// and one call retries the load in the background after pauses that grow from 0.2 to 10 seconds.
-	// A caller waiting for a load that panics or finds no value does not get it. All other lookups
-	// and writes treat the entry as absent.
-	//
-	// The entry keeps its memory until that time has passed, unless a full cache evicts it. It is not
-	// saved in snapshots, and not found again in [Options].File.
+	// StaleIfError is how long after its expiry an entry may be kept as a stale value.
+	// [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] return it when the load fails, the caller's context
+	// ends, or SoftTimeout passes. After a failed or slow load, they usually return it at once, and
+	// retry the load in the background after growing pauses. A caller waiting for a load that panics,
+	// exits its goroutine or finds no value does not get it. All other lookups and writes treat the
+	// entry as absent. It is not saved in snapshots, and not found again in [Options].File.
 	StaleIfError time.Duration
 
-	// SoftTimeout is how long a call waits for a load if there is a stale value (StaleIfError). The
-	// default, 0, means RefreshTimeout; if it is negative, calls do not wait.
+	// SoftTimeout is how long a call waits for a load at most if there is a stale value
+	// (StaleIfError). The default, 0, means RefreshTimeout; if it is negative, calls do not wait.
 	SoftTimeout time.Duration
 
 	// OnRemove, if not nil, is called once for each removed entry: evicted, expired, deleted, replaced
-	// or reset. It is not called for negative entries ([ErrAbsent]), or those that File has lost,
-	// remain at Close or cannot be decompressed. It may keep key and value: copies.
+	// or reset. It is not called for negative entries ([ErrAbsent]), or those that remain at Close,
+	// are damaged, or do not come back when File is opened. It may keep key and value: copies.
 	//
 	// OnRemove runs in the goroutine whose call or load removed the entry, before that returns, with
-	// no lock held. It may call any method of the cache, but setting each evicted entry again never
-	// ends. The key may have been set again by then. A call that removes many entries usually works in
-	// steps of 256 entries or 64 KB (or the length of the value that it sets), and calls OnRemove
-	// after each. A panic reaches the caller and leaves the cache consistent, but OnRemove is not
-	// called for the rest of the step, and a value for which entries were evicted might not be stored.
+	// no lock held. It may call any method of the cache, but setting each evicted entry again may
+	// never end. The key may have been set again by then. A panic leaves the cache consistent, but
+	// OnRemove may then not be called for other entries that the call has removed, and a value for
+	// which entries were evicted might not be stored.
 	OnRemove func(Removal)
 
-	// HugePages determines when the cache asks the operating system for large pages, which speed up
-	// reads and overwrites spread over hundreds of megabytes. It has an effect only on Linux with
+	// HugePages determines when the cache asks the operating system for large pages, which can speed
+	// up reads and overwrites spread over hundreds of megabytes. It has an effect only on Linux with
 	// transparent huge pages set to madvise or always.
 	HugePages HugePages
 
 	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
 	// package documentation. It is created with mode 0600 if it does not exist; its directory must
-	// exist. With a Compressor, File + ".dict" holds the dictionaries, and with namespaces, File +
-	// ".names" their names. A relative path is resolved once, when the cache is created. If it is a
-	// symbolic link, that is followed if the kernel allows it. Only one cache at a time can use a
-	// file; others get [ErrInUse] until it is closed or collected.
+	// exist. With a Compressor, a file beside it, with the suffix ".dict", holds the dictionaries;
+	// with namespaces, one with ".names" their names. A relative path is resolved once, when the
+	// cache is created. If it is a symbolic link, that is followed if possible. Only one cache at a
+	// time can use a file; others get [ErrInUse].
 	//
 	// All files must be regular, and owned by the effective user, even if that is root; otherwise the
 	// error states the kind of file, or is [os.ErrPermission]. Group and other permissions are
 	// removed. If a file holds anything else, the error is [ErrCorrupt]. A rejected file is left
 	// unchanged. MaxBytes may change from one opening to the next, within the limits of
-	// [Cache.Resize]. Linux, macOS and the BSDs support File; elsewhere the error is
+	// [Cache.Resize]. Linux, macOS and the BSDs support File; on Windows, for example, the error is
 	// [errors.ErrUnsupported].
 	//
-	// Expired entries do not come back. If the wall clock shows an earlier time than at Close (or,
-	// for a process that was killed, than at its start), or was not set (before 2025), entries with
-	// an expiry are dropped and all others stay. A wall clock that is behind after a reboot, yet
-	// later than at Close, cannot be detected.
+	// Expired entries do not come back. If it is unknown how much time has passed, as when the wall
+	// clock was set back, entries with an expiry are dropped. A wall clock that is behind after a
+	// reboot, yet later than at Close, cannot be detected.
 	File string
 
 	// Version identifies the meaning of the entries: change it when you change the encoding of values,
 	// for example. A File with a different Version is emptied when it is opened
 	// ([FileStats].DiscardedFiles), and a snapshot with a different one is rejected with [ErrVersion],
-	// so that an updated or rolled-back program never misreads entries. [LoadFromFile] accepts only
+	// so that an updated or rolled-back program does not misread entries. [LoadFromFile] accepts only
 	// the default, 0.
 	Version uint64
 
-	// Compressor, if not nil, lets a cache hold more entries. Values that would be evicted are
-	// compressed and kept in a cold part, up to half of the memory, if that makes values at least a
-	// fifth smaller on average. A Get of a cold value locks the bucket and takes microseconds to
-	// decompress it. The second one moves the value back. See package
-	// [github.com/ringcache/ringcache/compress/s2].
+	// Compressor, if not nil, can let a cache hold more entries. Values that would be evicted are
+	// compressed and kept in a cold part, up to half of the memory, if they become small enough. A Get
+	// of a cold value locks the bucket and decompresses the value, often within microseconds; the
+	// second one usually moves it back. See package [github.com/ringcache/ringcache/compress/s2].
 	//
 	// One goroutine compresses, until Close. Sets do not wait for it, but they move the values that
-	// they would otherwise evict, and take 1.5 to 2 times as long. Dictionaries and buffers, a few
-	// megabytes, are on the Go heap. Values above 1/4096 of MaxBytes (16 to 32 KB if made below
-	// 64 MB) are never compressed, nor are those above 1/64 of that if the average is above 1/4.
+	// they would otherwise evict, and take longer. Dictionaries and buffers, usually a few megabytes,
+	// are on the Go heap. Large values (see Caveats in the package documentation) are not compressed.
 	Compressor Compressor
 
 	// ExpectedEntries, unless 0, is the approximate number of entries that the cache will hold. The
-	// index has room for them (up to about one for every 77 bytes of MaxBytes) from the start,
-	// instead of growing in steps. Overestimating wastes memory, up to about a sixth of MaxBytes.
+	// index then begins at about the size that they need, instead of growing in steps. Overestimating
+	// wastes memory, up to about a sixth of MaxBytes.
 	ExpectedEntries int
 }
 
@@ -194,14 +186,14 @@ func (o Options) validate() error {
 type Policy uint8
 
 const (
-	// PolicyS3FIFO, the default, keeps entries that are read (S3-FIFO, Yang et al., SOSP 2023). In a
-	// full cache, most new entries go to a small ring, whose size is learned, and few move on to the
-	// main ring unless they are read there, so a scan does not flush the cache. See docs/policy.md.
+	// PolicyS3FIFO, the default, prefers entries that are read (S3-FIFO, Yang et al., SOSP 2023). In a
+	// full cache, new entries that are not read are usually evicted first, so a scan seldom flushes
+	// the cache. See docs/policy.md.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
-	// PolicyFIFO drops the oldest entry, read or not, much as fastcache does (an overwrite may not
-	// renew an entry; reclaiming dead ones, Resize and a Compressor renew others). Its Sets are
-	// cheaper. Its hit ratio is usually lower, unless keys are read only once, long after their Set.
+	// PolicyFIFO drops old entries first, read or not. (An overwrite may not renew an entry.) Its Sets
+	// are usually cheaper. Its hit ratio is usually lower, unless keys are read only once, long after
+	// their Set.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 
@@ -222,14 +214,14 @@ type HugePages uint8
 
 const (
 	// HugePagesWhenFull, the default, asks for large pages for the index and, without Options.File,
-	// for memory that entries have filled. The kernel then replaces small pages at its own pace.
+	// for memory that entries have filled.
 	HugePagesWhenFull HugePages = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, even if the system provides large ones by default.
 	HugePagesOff HugePages = HugePages(chunk.Never)
 
-	// HugePagesAtOnce asks for large pages before memory is used, which delays one Set for every 2 MB
-	// by 0.1 to several milliseconds.
+	// HugePagesAtOnce asks for large pages before memory is used, which can delay some Sets by
+	// milliseconds.
 	HugePagesAtOnce HugePages = HugePages(chunk.AtOnce)
 )
 
@@ -238,17 +230,16 @@ func (h HugePages) String() string { return nameOf(int(h), "when full", "off", "
 
 // Compressor compresses the cold part of a cache ([Options].Compressor). Packages compress/s2 and
 // compress/zstd provide one each. The methods may run concurrently, and no lock is held while they
-// do. If one returns an error, panics or returns wrong bytes, the entry being processed is kept
-// uncompressed, or becomes a miss. A Compressor must not call runtime.Goexit.
+// do. If compression or decompression of a value fails, panics or returns wrong bytes, the value is
+// kept uncompressed, or becomes a miss. A Compressor must not call runtime.Goexit.
 type Compressor interface {
 	// ID names the format and its version, in up to 64 bytes. Values compressed by one Compressor can
 	// be decompressed by another only if both have the same ID. A cache that opens a file drops
 	// entries that were compressed under a different ID; without a Compressor, the whole cold part.
 	ID() string
 
-	// BuildDict returns a dictionary for values like samples, or nil if it needs none. The samples,
-	// at most 128 KB in total, must not be kept. The cache keeps the dictionary, of at most 1 MB, on
-	// the Go heap, and with Options.File in the file File + ".dict".
+	// BuildDict returns a dictionary for values like samples, of at most 1 MB, or nil if it needs
+	// none. The samples, at most 128 KB in total, must not be kept.
 	BuildDict(samples [][]byte) []byte
 
 	// WithDict returns a compressor of values with a dictionary that BuildDict returned, possibly in
@@ -258,10 +249,10 @@ type Compressor interface {
 }
 
 // ValueCompressor compresses and decompresses single values. Both methods append to dst, must
-// neither keep nor modify src, and are called concurrently.
+// neither keep nor modify src, and may be called concurrently.
 type ValueCompressor = interface {
 	// Compress appends the compressed form of src to dst and returns the extended slice. The cache
-	// keeps it if the record becomes at least an eighth smaller.
+	// does not use it if it saves little.
 	Compress(dst, src []byte) ([]byte, error)
 
 	// Decompress appends the decompressed form of src, size bytes, to dst, which has room for it. It
@@ -294,8 +285,8 @@ func (r RemovalReason) String() string {
 	return nameOf(int(r), "unknown", "evicted", "expired", "deleted", "replaced", "reset")
 }
 
-// chunksPerBucket is the least number of chunks of a bucket, which keeps the loss from rounding its
-// share small. Caches below 1 GB have smaller chunks to reach it.
+// chunksPerBucket is the least number of chunks of a bucket in a new cache, which keeps the loss
+// from rounding its share small. Caches below 1 GB have smaller chunks to reach it.
 const chunksPerBucket = 32
 
 // geometry is everything that shapes a cache. Tests make tiny ones.
@@ -330,9 +321,8 @@ func (g *geometry) divide(bytes int) {
 	g.chunkSize = min(1<<(bits.Len(uint(share))-1), chunk.MaxSize)
 }
 
-// newSecret returns a random secret, which is mixed into every hash so that outsiders cannot choose
-// keys that share a bucket. Each cache draws its own, because files and snapshots reveal it; only a
-// cache that is loaded from a snapshot has the secret of that snapshot.
+// newSecret returns a random secret, which is mixed into every hash so that outsiders can hardly
+// choose keys that share a bucket. Each new cache draws one, because files and snapshots reveal it.
 func newSecret() (s [2]uint64) {
 	for !isSecret(s) {
 		var b [16]byte
@@ -344,7 +334,7 @@ func newSecret() (s [2]uint64) {
 
 // isSecret reports whether s is usable as a secret: the second word, a multiplier, must be odd, and
 // must have neither too few bits set nor too many, as fewer than one random word in ten thousand
-// has. With all bits set, for example, all hashes would be equal.
+// has. With all bits set, for example, nearly all hashes would be equal.
 func isSecret(s [2]uint64) bool {
 	n := bits.OnesCount64(s[1])
 	return s[1]&1 == 1 && 15 < n && n < 49

@@ -33,9 +33,9 @@ type SaveOptions struct {
 	// 1; values above GOMAXPROCS mean GOMAXPROCS.
 	Concurrency int
 
-	// If Partial is true and the context ends, Save completes the snapshot with the entries saved
-	// so far, and fails only if there are none. Entries that were read recently ([PolicyS3FIFO])
-	// are saved first, and again with all others, so a complete snapshot is longer.
+	// If Partial is true and the context ends, Save completes the snapshot with the entries saved so
+	// far, or fails if there are none. Entries with recent reads ([PolicyS3FIFO]) usually come first,
+	// and again with all others, so a complete snapshot may be longer.
 	Partial bool
 
 	// Progress, if not nil, is called from time to time with the bytes of the records saved so far
@@ -53,17 +53,17 @@ func (c *Cache) SaveToFile(path string) error {
 // Save writes a snapshot to the file at path: keys and values, their remaining times to live, and
 // their state in the eviction policy. At any time, even after a crash, the file at path is either
 // the old one or the new one, complete and synced to disk: the new one is written under another
-// name in the same directory, with mode 0600. Files left there by a process that died are removed
-// by the next Save to the same path. Missing directories are created, and synced too. If path is a
-// symbolic link that the kernel follows, its target is replaced; a link to a missing file is an
-// error. A relative path is resolved when Save begins. Save replaces only a regular file that it
-// can read: anything else, any cache's [Options].File and the files that belong to it are errors.
+// name in the same directory, with mode 0600. Files left there by a process that died are usually
+// removed by the next Save to the same path. Missing directories are created. If path is a symbolic
+// link that the kernel follows, its target is replaced; a link to a missing file is an error. A
+// relative path is resolved when Save begins. Save replaces only a regular file that it can read:
+// anything else, any cache's [Options].File and the files that belong to it are errors.
 //
-// Other goroutines may use the cache meanwhile: Save locks a bucket while it copies 64 KB, but
-// never while it writes to the file. An entry that is present throughout is saved, with one of its
-// values if it is set again, unless it changes between small and large (see [Cache.All]); one that
-// was deleted earlier is not. Save uses 3 MB for each goroutine, plus twice the size of the longest
-// value. Blocks may be compressed.
+// Other goroutines may use the cache meanwhile: Save locks buckets briefly, and never while it
+// writes to the file. An entry that is present throughout is saved, with one of its values if it is
+// set again, unless it becomes small or large meanwhile (see [Cache.All]); one that was deleted
+// earlier is not. Each goroutine uses a few megabytes, more for longer values. Blocks may be
+// compressed.
 //
 // On an error the file at path is unchanged, unless only syncing its directory failed. The error
 // may be the context's, [ErrClosed] or the file system's.
@@ -125,9 +125,8 @@ func magicOf(path string) (string, error) {
 
 // WriteSnapshot writes a snapshot to w, such as a pipe, a compressor or an object store, for
 // [Cache.ReadSnapshot], and returns the number of bytes written. The guarantees of [Cache.Save] for
-// entries apply. Entries that are next to be evicted come first, so that a stream that is read once
-// keeps their order. A block is at most 1 MB long, or consists of a single longer entry.
-// WriteSnapshot holds no lock while it writes, and starts no goroutine.
+// entries apply. Old entries come first, so that a stream that is read once roughly keeps their
+// order. WriteSnapshot holds no lock while it writes, and starts no goroutine.
 //
 // WriteSnapshot returns w's error, or [ErrClosed] after Close; the bytes already written are not a
 // complete snapshot.
@@ -302,8 +301,8 @@ func (w *walker) copyRecords(b *bucket, part, quarter int) (done bool, err error
 	return done, nil
 }
 
-// saveLater saves the entry of a key, if it is still present. A long one is rarely overwritten
-// while it is copied. One that cannot be unpacked is as good as removed.
+// saveLater saves the entry of a key, if it is still present. One that cannot be unpacked is as
+// good as removed.
 func (w *walker) saveLater(b *bucket, k *laterKey) error {
 	var f store.Found
 	for try, whole := 0, false; !whole; try++ {
@@ -339,8 +338,8 @@ func (w *walker) saveLater(b *bucket, k *laterKey) error {
 }
 
 // copyValue copies the value of a key as it is stored to w.stored, in parts, each under the lock,
-// and notes the deadlines. It reports false for whole if the record was moved or rewritten
-// meanwhile. If there is none, it returns the zero Found.
+// and notes the deadlines. It reports false for whole if the record may have been moved or
+// rewritten meanwhile. If there is none, it returns the zero Found.
 func (w *walker) copyValue(b *bucket, k *laterKey, part int) (f store.Found, whole bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

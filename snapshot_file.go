@@ -19,8 +19,8 @@ type LoadReport struct {
 	// the snapshot, later entries may have evicted some of them.
 	Entries int
 
-	// DiscardedBlocks counts defects that were passed over, such as damaged or missing blocks. A file
-	// that is refused as a whole counts as one; a missing file counts as none.
+	// DiscardedBlocks is about the number of damaged and missing blocks. A file that is refused as a
+	// whole counts as one; a missing file counts as none.
 	DiscardedBlocks int
 
 	// Err is nil if there was no defect. Otherwise it describes one, and names the file:
@@ -30,21 +30,21 @@ type LoadReport struct {
 	//     snapshot;
 	//   - [ErrVersion]: a newer version of this package has written it, or a program with a different
 	//     [Options].Version; nothing was loaded;
-	//   - [ErrNoMemory]: the operating system provided no memory for the rest of the entries;
+	//   - [ErrNoMemory]: there was no memory for the rest of the entries;
 	//   - any other error comes from the file system, or says that the file is not regular.
 	Err error
 }
 
 // Load returns a cache with the settings of o, filled with as much of the snapshot at path as fits
-// and is usable: from a damaged file it loads every undamaged block. A service can always start
-// with this one call, whatever the state of the file, and log [LoadReport].Err. The error is one
-// that [NewWithOptions] returns; only then is the cache nil.
+// and is usable: from a damaged file it loads undamaged blocks. A service can start with this one
+// call, whatever the state of that file, and log [LoadReport].Err. The error is one that
+// [NewWithOptions] returns; only then is the cache nil.
 //
-// Entries come back as [LoadFromFile] describes. If only some fit, but at least a quarter, mostly
-// the hottest stay ([PolicyFIFO]: the newest). Of the saved settings, only Options.Version matters:
-// it must be the same. If Options.ExpectedEntries is 0, Load sets it to about the number of entries
-// that fit. With Options.File, an entry in that file takes precedence over one in the snapshot, but
-// an entry that was deleted from the file since the save comes back.
+// Entries come back as [LoadFromFile] describes. If only some fit, mostly hot ones stay
+// ([PolicyFIFO]: new ones). Options.Version must be that of the saved cache. If
+// Options.ExpectedEntries is 0, Load sets it to about the number of entries that fit. With
+// Options.File, an entry in that file takes precedence over one in the snapshot, but an entry that
+// was deleted from the file since the save comes back.
 //
 // Up to GOMAXPROCS goroutines load, and end before Load returns. With Options.OnRemove, only the
 // caller's goroutine loads, and OnRemove may be called before Load has returned the cache. If
@@ -112,12 +112,11 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t *terms, err error) {
 // MaxBytes, Policy, TTL, ExpireAfterAccess, RefreshAhead and HugePages of the saved cache. [Load]
 // uses the program's own options, and accepts a missing or damaged file.
 //
-// Entries come back with their remaining times to live, in their old order and with their read
-// frequencies, so the hit ratio continues where it was. Entries that have expired since are left
-// out. The elapsed time is measured by the wall clock or, within one boot of the machine, by its
-// boot clock if that shows more. Entries with an expiry are left out if the wall clock is earlier
-// than at the save, or was not set then (before 2025). Loaded entries count in
-// [Stats].RestoredEntries, not as Sets.
+// Entries come back with their remaining times to live, roughly in their old order and with their
+// read frequencies. Entries that have expired since are left out. The elapsed time is measured by
+// the wall clock or, within one boot of the machine, by its boot clock if that shows more. Entries
+// with an expiry are left out if the wall clock is earlier than at the save, or was not set then
+// (before 2025). Loaded entries count in [Stats].RestoredEntries, not as Sets.
 //
 // The error is one of [LoadReport], and the cache is then nil: [ErrCorrupt] for any defect of the
 // file, with its offset, and [ErrVersion] also if the snapshot's [Options].Version is not 0. Use

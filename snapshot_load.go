@@ -16,9 +16,9 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// ReadSnapshot adds the entries of a snapshot to the cache, as many as fit, and returns the number
-// of bytes read. An existing key keeps its value, since the snapshot's is older. Unlike ReadFrom of
-// an [io.ReaderFrom], it stops at the end mark of the snapshot, not at the end of r.
+// ReadSnapshot adds the entries of a snapshot to the cache and returns the number of bytes read. An
+// existing key keeps its value. Unlike ReadFrom of an [io.ReaderFrom], it stops at the end mark of
+// the snapshot, not at the end of r.
 //
 // The caller's goroutine reads each block once, and uses a few megabytes, more for longer values.
 // Other goroutines may use the cache meanwhile.
@@ -26,7 +26,7 @@ import (
 // ReadSnapshot returns the errors of [LoadFromFile], but [ErrVersion] if the snapshot's
 // [Options].Version differs from the cache's; r's error; [ErrClosed] after Close; and
 // [io.ErrNoProgress] if r returns neither bytes nor an error a hundred times in a row. The entries
-// read before an error stay in the cache.
+// read before an error stay.
 func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
 	n, err := c.readSnapshot(r)
 	if err == nil {
@@ -120,7 +120,7 @@ type restorer struct {
 }
 
 // batchRecords is the number of records that are decoded, and whose index groups are prefetched, at
-// a time: these groups, and what is kept of the records, fit into the first cache of a processor.
+// a time.
 const batchRecords = 128
 
 func (c *engine) newRestorer(t *terms) *restorer {
@@ -244,8 +244,8 @@ func (t *restorer) nameSpaces(ref *snapshot.Ref, body []byte) error {
 	})
 }
 
-// rename gives a key the present generation of its namespace. It reports false if the namespace was
-// reset or dropped while the snapshot was written.
+// rename gives a key the present generation of its namespace. It reports false if the snapshot does
+// not have its generation.
 func (t *restorer) rename(key []byte) bool {
 	g, ok := t.names[generation.Of(key)]
 	if ok {

@@ -12,8 +12,8 @@ import (
 // one field and not yet in another. Counters never decrease, not even by Reset, Resize or Close;
 // [Stats.Sub] returns their growth.
 type Stats struct {
-	// GetCalls counts looked-up keys: by Get and its variants, Has and GetOrLoad, and each key of a
-	// batch.
+	// GetCalls counts looked-up keys: by Get and its variants, Has and GetOrLoad, and each key of
+	// their batches. Peek, TTL and GetAndDel don't count.
 	GetCalls uint64
 
 	// SetCalls counts calls of Set and its variants, whether or not they store something, Updates that
@@ -21,10 +21,10 @@ type Stats struct {
 	SetCalls uint64
 
 	Misses     uint64 // GetCalls that found no value
-	Collisions uint64 // live records with another key, although 31 to 39 bits of the hash matched
+	Collisions uint64 // records met in a search, with another key, but matching bits of its hash
 
-	// Corruptions counts damaged records. It stays 0 unless other code of the process writes to the
-	// memory of the cache, its file is damaged, or a Compressor fails.
+	// Corruptions counts damaged records. It stays 0 unless memory or a file is damaged, or a
+	// Compressor fails.
 	Corruptions uint64
 
 	// EntriesCount is a gauge: the number of entries. It includes expired and invalidated entries that
@@ -32,26 +32,26 @@ type Stats struct {
 	EntriesCount uint64
 
 	BytesSize    uint64 // a gauge: the bytes of these entries' records: keys, values and headers
-	MaxBytesSize uint64 // a gauge: the limit on off-heap memory, as last set by Resize
+	MaxBytesSize uint64 // a gauge: Options.MaxBytes, or the limit last set by Resize
 	DelCalls     uint64 // calls of Del and GetAndDel, and Updates that end with Entry.Del
 
 	EvictedEntries uint64 // entries that were dropped to make room
 	EvictedBytes   uint64 // the bytes of their records
 
 	// EvictedMisses counts the Misses of keys whose entries were evicted recently, as far as the cache
-	// remembers their hashes. A larger cache would have found most of them, unless they expired.
+	// remembers their hashes. A larger cache would probably have found many of them.
 	EvictedMisses uint64
 
 	ExpiredEntries  uint64 // entries that were removed because they had expired
 	RestoredEntries uint64 // entries that came from snapshots
 
 	// EffectiveMaxBytes is a gauge: the limit in force. It is below MaxBytesSize while the operating
-	// system does not provide all memory or the file system of Options.File is full.
+	// system refuses memory or the file system of Options.File is full.
 	EffectiveMaxBytes uint64
 
-	// ReservedBytes is a gauge: the off-heap memory that records and indexes use, in whole chunks or
-	// pages, but not what Reset has left for new entries. DeadBytes is the part that holds dead
-	// records: replaced, deleted, expired or invalidated; IndexBytes, the part that holds indexes.
+	// ReservedBytes is a gauge: the memory that records and indexes use, in whole chunks or pages, but
+	// not what Reset has left for new entries. DeadBytes is the part that holds dead records, of
+	// entries that were removed; IndexBytes, the part that holds indexes.
 	ReservedBytes uint64
 	DeadBytes     uint64
 	IndexBytes    uint64
@@ -62,7 +62,7 @@ type Stats struct {
 	File        FileStats
 }
 
-// RefusedStats count the values that Sets and loads did not store, by error.
+// RefusedStats count the values that writes and loads did not store, by error.
 type RefusedStats struct {
 	TooLarge    uint64 // ErrTooLarge
 	NoMemory    uint64 // ErrNoMemory
@@ -74,8 +74,8 @@ type LoadStats struct {
 	Started uint64
 	Errors  uint64 // loads that failed
 
-	// Dropped counts loads whose result was not stored because the key was written meanwhile, no
-	// caller was still waiting, or the cache rejected it.
+	// Dropped counts loads whose result the cache did not accept, as when the key was written
+	// meanwhile.
 	Dropped uint64
 
 	// StaleHits counts keys for which an expired value was returned (Options.StaleIfError).
@@ -92,10 +92,10 @@ type CompressionStats struct {
 
 	Compressed  uint64 // values that were compressed
 	BytesBefore uint64 // the bytes of their records before that
-	BytesAfter  uint64 // and after it
+	BytesAfter  uint64 // and approximately after it
 
 	// Errors counts calls to the Compressor that failed, panicked or returned wrong bytes, and
-	// dictionaries that could not be written to Options.File + ".dict".
+	// dictionaries that could not be written to their file.
 	Errors uint64
 
 	CompressTime time.Duration // spent compressing
@@ -105,12 +105,12 @@ type CompressionStats struct {
 type FileStats struct {
 	RecoveredEntries uint64
 
-	// DiscardedRecords counts unusable records: incomplete, damaged, possibly expired, of another
-	// Compressor, or in a namespace whose ".names" file is missing. A damaged ring counts as one.
+	// DiscardedRecords counts unusable records, such as incomplete, damaged or possibly expired ones,
+	// or those of another Compressor. Several that were lost together can count as one.
 	DiscardedRecords uint64
 
-	// DiscardedFiles is 1 if the file was emptied because it had a different Options.Version, its
-	// header was damaged, or the machine was restarted before Close.
+	// DiscardedFiles is 1 if the file was emptied, as when it had a different Options.Version, or the
+	// machine was restarted before Close.
 	DiscardedFiles uint64
 }
 
@@ -166,8 +166,8 @@ func (c *Cache) Stats() Stats {
 }
 
 // UpdateStats adds the counters and gauges of the cache to s. It locks every bucket briefly, one
-// after another, and does not allocate. For a namespace it adds only GetCalls, Misses, SetCalls,
-// DelCalls, EntriesCount and BytesSize, and takes no lock.
+// after another. For a namespace it adds only GetCalls, Misses, SetCalls, DelCalls, EntriesCount
+// and BytesSize, and locks none.
 func (c *Cache) UpdateStats(s *Stats) {
 	counters := &c.counters
 	if c.space != nil {
@@ -253,8 +253,7 @@ func (s Stats) String() string {
 		f.RecoveredEntries, f.DiscardedRecords, f.DiscardedFiles)
 }
 
-// byteCount is a number of bytes that is printed in the largest unit of which there is at least
-// one.
+// byteCount is a number of bytes that is printed in a unit that suits it.
 type byteCount uint64
 
 func (n byteCount) String() string {

@@ -55,9 +55,10 @@ type TypedOptions struct {
 // It holds no entries itself: any number of views, and the cache's own methods, may use the same
 // cache. It keeps its cache reachable, and is safe for concurrent use if its codec is.
 //
-// Methods behave like the [Cache] methods of the same name. Methods that store may also return
-// [ErrEncode], and methods that read [ErrDecode], with the codec's error. Calls other than loops,
-// loads and batches allocate only where [Typed.Set] does, or the codec.
+// Unless stated otherwise, methods behave like the [Cache] methods of the same name. Methods that
+// store may also return [ErrEncode], and methods that read [ErrDecode], with the codec's error.
+// Calls other than loops, loads and batches normally allocate only where [Typed.Set] does, or the
+// codec.
 type Typed[K Key, V any] struct {
 	cache  *Cache
 	prefix string
@@ -96,7 +97,7 @@ func (t *Typed[K, V]) Get(key K) (v V, ok bool, err error) {
 	return v, ok, err
 }
 
-// Peek is [Typed.Get], except that it counts neither in [Stats] nor as a read.
+// Peek is [Typed.Get], except that it counts neither as a lookup nor as a read.
 func (t *Typed[K, V]) Peek(key K) (v V, ok bool, err error) {
 	v, _, ok, err = t.look("peek", key, withValue)
 	return v, ok, err
@@ -271,9 +272,8 @@ func (t *Typed[K, V]) keysOf(s *scratch.Buffer, room [][]byte, keys []K) [][]byt
 
 // All returns an iterator over the entries of the view, with keys and values that the body may
 // keep. It follows the rules of [Cache.All], and examines the keys of all entries of the cache:
-// those that begin with the view's prefix, and have the right length if K is an integer, belong to
-// the view. Entries that cannot be decoded are skipped: they may belong to other users of the
-// cache.
+// those that begin with the view's prefix, and can be keys of type K, belong to the view. Entries
+// that cannot be decoded are skipped: they may belong to other users of the cache.
 func (t *Typed[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(key K, v V) bool) {
 		mustBeFunc("All", yield != nil)
@@ -319,8 +319,8 @@ func (t *Typed[K, V]) keyIn(raw []byte) (key K, ok bool) {
 	return t.parseKey(rest)
 }
 
-// key returns the cache's key for key: the prefix and the bytes of key. It is key's own memory,
-// which must not be written to, if there is no prefix, or built in room.
+// key returns the cache's key for key: the prefix and the bytes of key. It may be key's own memory,
+// which must not be written to.
 func (t *Typed[K, V]) key(room []byte, key K) []byte {
 	if t.prefix == "" {
 		if b, ok := t.text(&key); ok {
@@ -338,7 +338,7 @@ func (t *Typed[K, V]) appendKey(buf []byte, key K) []byte {
 	}
 	n, size := t.keyInt(key)
 	if size == 8 {
-		return binary.BigEndian.AppendUint64(buf, n) // most are, and this is faster
+		return binary.BigEndian.AppendUint64(buf, n) // the common size
 	}
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], n)

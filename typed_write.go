@@ -17,9 +17,8 @@ import (
 // reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then an older value of key
 // is gone.
 //
-// Set itself allocates where [Cache.Set] does, for an encoding above 1 MB, and for a key above 128
-// bytes, counting its prefix and 8 bytes for a namespace. A string or byte slice without prefix and
-// namespace can have any length.
+// Set itself normally allocates only where [Cache.Set] does, for an encoding above 1 MB, and for
+// some keys above 120 bytes with the prefix.
 func (t *Typed[K, V]) Set(key K, v V) error { return t.setFor(key, v, byOptions) }
 
 // SetWithTTL is [Typed.Set] with the TTL of [Cache.SetWithTTL].
@@ -136,8 +135,8 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 	return t.cache.Touch(t.key(room[:0], key), ttl)
 }
 
-// Update applies fn to the entry of key, like [Cache.Update]. If the value cannot be decoded, fn is
-// not called. In that case, or if the value that fn sets cannot be encoded, nothing changes.
+// Update applies fn to the entry of key, like [Cache.Update]. If the value cannot be decoded, or
+// the value that fn sets cannot be encoded, nothing changes.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
 	var room [stackKey]byte
@@ -235,8 +234,8 @@ func (t *Typed[K, V]) encodeBlock(
 	return n, nil
 }
 
-// GetOrLoad returns the value of key, and loads it if it is absent, once for all concurrent
-// callers, like [Cache.GetOrLoad]. An entry that cannot be decoded is removed, and its key loaded.
+// GetOrLoad returns the value of key, and loads it if it is absent, like [Cache.GetOrLoad]. An
+// entry that cannot be decoded is removed, and its key loaded.
 //
 // If the loaded value cannot be encoded, the load has failed with [ErrEncode]. All waiting callers
 // get [ErrDecode] if its encoding, or an expired value returned instead ([Options].StaleIfError),
@@ -335,7 +334,7 @@ func (t *Typed[K, V]) GetOrLoadBatch(
 	return hits, batchErrorOf(failed)
 }
 
-// loader adapts load to bytes. It is called for a load, not for a hit.
+// loader adapts load to bytes.
 func (t *Typed[K, V]) loader(of loader[K, V]) byteLoader {
 	start := len(t.prefix)
 	return BatchLoadFunc[[]byte, []byte](func(

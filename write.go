@@ -12,8 +12,8 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// How a key is changed. There is only one way: lock the bucket, find the key, overwrite its value
-// in place or insert a record, and unlock. When a Set returns, it has taken effect.
+// How a key is changed: lock the bucket, find the key, overwrite its value in place, insert a
+// record or remove one, and unlock. When a Set returns, it has taken effect.
 //
 // Locks are taken in the order given in docs/design.md. No user code runs while one is held.
 
@@ -42,8 +42,8 @@ func (c *engine) expiryOf(l lifetime) (expiry uint32, err error) {
 // setFor is Set of an entry with the given lifetime.
 func (c *Cache) setFor(k, v []byte, l lifetime) error {
 	var w write
-	w.Key, w.Value, w.Reason, w.life = k, v, store.Replaced, l // first: the call then saves none
-	if c.space == nil {                                        // as in HasGet
+	w.Key, w.Value, w.Reason, w.life = k, v, store.Replaced, l
+	if c.space == nil {
 		w.Hash = c.shared.Mix(xxhash.Sum64(k))
 	} else {
 		var room [stackKey]byte
@@ -65,9 +65,9 @@ func (c *Cache) del(k []byte, why store.Reason, taken *[]byte) (found bool) {
 }
 
 // put stores the record of a write: every value that is set or loaded enters the cache here (those
-// of a snapshot in restoreStep), and the entries removed for it are passed to OnRemove. in is the
-// namespace that can renew the key, or nil; verb names the call in errors. A fault in the caller's
-// value leaves no lock held.
+// of a snapshot in snapshot_load.go), and the entries removed for it are passed to OnRemove. in is
+// the namespace that can renew the key, or nil; verb names the call in errors. A fault in the
+// caller's value leaves no lock held.
 func (c *engine) put(in *space, w *write, verb string) (err error) {
 	if in != nil && !w.counted && !w.repeats {
 		in.counts().Here().Sets.Add(1)
@@ -104,7 +104,7 @@ func (c *engine) route(w *write) (err error) {
 	b, news := c.bucket(w.Hash), 0
 	for b.Index.Prefetch(w.Hash, 2); ; {
 		w.Measure(c.shared)
-		// An entry that is rewritten stays where it is, and a small one that is restored has room.
+		// An entry that is rewritten stays where it is, if it can.
 		large := w.large || !w.RewriteOnly && c.shared.IsLarge(w.Bytes)
 		switch {
 		case len(w.Key) > record.MaxKey,
@@ -173,8 +173,7 @@ func (c *engine) setSmall(b *bucket, w *write) (news int, err error) {
 }
 
 // setLarge stores a large record. It makes other buckets release memory only once the condition of
-// the write holds. The bucket of the key gives last, once the older value is deleted: no write
-// evicts the entry that it is about.
+// the write holds. The bucket of the key gives last, once the older value is deleted.
 func (c *engine) setLarge(b *bucket, w *write) error {
 	c.arena.mu.Lock()
 	defer c.arena.mu.Unlock()
@@ -321,7 +320,7 @@ func (c *engine) removeOnce(w *write, taken *[]byte) (found bool, err error) {
 		return false, err
 	}
 	b.invalidateLocked(w)
-	if w.RewriteOnly { // from a larger cache: cannot be written again, and is lost
+	if w.RewriteOnly { // cannot be written again, and is lost
 		w.RewriteOnly, w.Reason = false, store.Evicted
 	}
 	return b.Delete(&w.Write, taken) || c.inLargeLocked(w, func(lb *bucket) bool {

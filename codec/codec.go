@@ -77,7 +77,7 @@ func JSON[V any]() Codec[V] {
 // Binary returns a codec for types that encode themselves, such as [time.Time] and
 // [net/netip.Addr]: V or *V implements [encoding.BinaryAppender], and *V
 // [encoding.BinaryUnmarshaler]. P is inferred: Binary[time.Time](). UnmarshalBinary is called on a
-// zero value and must copy the data that it keeps. The codec itself does not allocate. For a type
+// zero value and must copy the data that it keeps. The codec itself rarely allocates. For a type
 // that has only MarshalBinary, use [Func].
 func Binary[V any, P interface {
 	*V

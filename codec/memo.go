@@ -24,10 +24,10 @@ type handle = memo.Handle
 //
 // The codec holds at most maxEntries values, whose encodings total at most maxBytes. If no more
 // values are in use, most lookups are hits, of 1,000 values or more about 99 %. A value whose
-// encoding is longer than 1/16 of maxBytes is never remembered. The Go heap holds 8 KB plus 91
-// bytes for each of maxEntries, and for each remembered value about 90 bytes, its encoding and the
-// value itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or
-// maxBytes is below maxEntries, as when the two are swapped.
+// encoding is longer than 1/16 of maxBytes is never remembered. The Go heap holds about 8 KB
+// plus 91 bytes for each of maxEntries, and for each remembered value about 90 bytes, its encoding
+// and the value itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below
+// 1, or maxBytes is below maxEntries, as when the two are swapped.
 func Memo[V any](
 	c interface {
 		Append(dst []byte, v V) ([]byte, error)
@@ -53,10 +53,8 @@ func Memo[V any](
 func (m *Memoized[V]) Append(dst []byte, v V) ([]byte, error) { return m.of.Append(dst, v) }
 
 // Decode returns the value whose encoding is data. If the value is remembered, Decode takes no lock
-// and does not allocate. Otherwise it decodes data, and remembers the value if there is room, or if
-// it is soon decoded again and other values are read less often. Remembering needs two allocations
-// and a lock; if another call holds the lock, the value is not remembered. Errors are the codec's,
-// and are not remembered.
+// and does not allocate. Otherwise it decodes data, and may remember the value. Errors are the
+// codec's, and are not remembered.
 func (m *Memoized[V]) Decode(data []byte) (V, error) {
 	v, _, err := m.values.Decode(data)
 	return v, err

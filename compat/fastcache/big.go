@@ -21,9 +21,9 @@ const (
 	maxKeyLen = chunkSize - 16 - 4 - 1
 )
 
-// SetBig stores v under k, in parts of up to 1/16 of the cache. Each may be evicted, also by the
-// next ones if v has many. It does nothing if k has more than 65,515 bytes. k and v may be changed
-// as soon as SetBig returns.
+// SetBig stores v under k, in parts of up to 1/16 of the cache. Each may be evicted, even by later
+// ones. It stores nothing if k has more than 65,515 bytes. k and v may be changed as soon as SetBig
+// returns.
 func (c *Cache) SetBig(k, v []byte) {
 	c.big.sets.Add(1)
 	if len(k) > maxKeyLen {

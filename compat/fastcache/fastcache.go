@@ -5,9 +5,10 @@
 //	    github.com/VictoriaMetrics/fastcache=github.com/ringcache/ringcache/compat/fastcache@latest
 //	go mod tidy
 //
-// The main differences: the bound includes the index, keys are compared in full, the policy is
-// S3-FIFO, a snapshot is one file that is replaced atomically, and the memory of a Cache that
-// becomes unreachable is freed. New code should use package ringcache, whose methods return errors.
+// The main differences: the bound includes the index, keys with equal hashes don't replace each
+// other, the policy is S3-FIFO, a snapshot is one file that is replaced atomically, and the memory
+// of a Cache that becomes unreachable is freed. New code should use package ringcache, whose
+// methods return errors.
 package fastcache
 
 import (
@@ -31,8 +32,8 @@ const (
 	maxCapacity = 1 << 42 // the largest bound of ringcache
 )
 
-// Cache is a cache of byte slices outside the Go heap. It is safe for concurrent use and
-// must not be copied. New and the LoadFromFile functions return one.
+// Cache is a cache of byte slices. It is safe for concurrent use and must not be copied. New and
+// the LoadFromFile functions return one.
 type Cache struct {
 	// buckets is what fastcache's own tests name; nothing is in it.
 	buckets [bucketsCount]struct{ gen uint64 } //lint:ignore U1000 see above
@@ -80,8 +81,8 @@ func wholeChunks(maxBytes int) int {
 	return ((maxBytes-1)/minCapacity + 1) * minCapacity
 }
 
-// Set stores v under k. It does nothing if k and v together have 65,532 bytes or more: use
-// SetBig for these. k and v may be changed as soon as Set returns.
+// Set stores v under k. It stores nothing if k and v together have 65,532 bytes or more: use
+// SetBig. k and v may be changed as soon as Set returns.
 func (c *Cache) Set(k, v []byte) {
 	if len(k) >= 1<<16 || len(v) >= 1<<16 || 4+len(k)+len(v) >= chunkSize {
 		c.ignored.Add(1)
@@ -113,8 +114,7 @@ func (c *Cache) Del(k []byte) {
 	c.inner.Load().Del(k)
 }
 
-// Reset removes all entries, gives their memory back to the operating system, and sets
-// the counters to 0.
+// Reset removes all entries, frees their memory, and sets the counters to 0.
 func (c *Cache) Reset() {
 	old := c.inner.Load()
 	fresh := ringcache.New(c.capacity)

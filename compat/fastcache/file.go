@@ -78,8 +78,8 @@ func oldFiles(path string) (names []string, ok bool) {
 	return names, ok
 }
 
-// LoadFromFile returns a cache with the entries and the capacity of a snapshot: a file
-// written by SaveToFile, or a directory written by fastcache itself, or by SaveToFile in its place.
+// LoadFromFile returns a cache with the capacity of a snapshot, and as many of its entries as fit:
+// a file or directory written by SaveToFile, or a directory written by fastcache.
 func LoadFromFile(filePath string) (*Cache, error) {
 	return load(filePath, 0)
 }

@@ -9,24 +9,23 @@ import (
 // Stats are counters and gauges of a cache. UpdateStats adds to them.
 type Stats struct {
 	// GetCalls counts calls of Get, HasGet and Has; a call of GetBig counts once, plus once for
-	// each part.
+	// each part that it looks up.
 	GetCalls uint64
 
-	// SetCalls counts calls of Set; a call of SetBig counts once, plus once for each part.
+	// SetCalls counts calls of Set; a call of SetBig usually counts once, plus once for each part.
 	SetCalls uint64
 
 	// Misses counts the GetCalls that found nothing.
 	Misses uint64
 
-	// Collisions stays 0: keys are compared, so two keys with the same hash do not replace
-	// each other.
+	// Collisions stays 0: two keys with the same hash do not replace each other.
 	Collisions uint64
 
 	// Corruptions counts damaged records.
 	Corruptions uint64
 
 	// EntriesCount is the number of entries in the cache. Each part of a SetBig value counts, also
-	// after a Del of its key, until it is evicted.
+	// after a Del of its key.
 	EntriesCount uint64
 
 	// EvictedBytes counts the bytes of entries evicted to make room. (fastcache 1.13.0 has this
@@ -36,7 +35,7 @@ type Stats struct {
 	// BytesSize is the memory of entries and index in bytes.
 	BytesSize uint64
 
-	// MaxBytesSize is the capacity: maxBytes rounded up to a multiple of 32 MB.
+	// MaxBytesSize is the capacity.
 	MaxBytesSize uint64
 
 	// BigStats are the counters of SetBig and GetBig.
@@ -55,14 +54,14 @@ type BigStats struct {
 	// TooBigKeyErrors counts calls of SetBig with a key that was too long.
 	TooBigKeyErrors uint64
 
-	// InvalidMetavalueErrors counts calls of GetBig that found a value of Set.
+	// InvalidMetavalueErrors counts calls of GetBig that found a non-empty value of Set.
 	InvalidMetavalueErrors uint64
 
 	// InvalidValueLenErrors counts calls of GetBig that found a value with an
 	// impossible length.
 	InvalidValueLenErrors uint64
 
-	// InvalidValueHashErrors stays 0: values have no hash, because values never share parts.
+	// InvalidValueHashErrors stays 0.
 	InvalidValueHashErrors uint64
 }
 

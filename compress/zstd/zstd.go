@@ -1,6 +1,6 @@
 // Package zstd compresses the cold part of a ringcache with Zstandard and a dictionary of live
 // values (github.com/klauspost/compress/zstd, in pure Go). It is meant for values of a few
-// kilobytes, which it compresses better than package s2 does, in three to seven times the time.
+// kilobytes, which it usually compresses better than package s2 does, but more slowly.
 //
 //	compressor, err := zstd.New()
 //	...

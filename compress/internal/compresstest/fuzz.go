@@ -57,8 +57,8 @@ func FuzzRoundTrip(f *testing.F, by ringcache.Compressor) {
 	})
 }
 
-// Benchmark reports the figures of the README's table: the ratio, including the 11 bytes that a
-// compressed record adds, and the time for one value.
+// Benchmark reports the figures of the README's table: the ratio, including 11 bytes per value, and
+// the time for one value.
 func Benchmark(b *testing.B, by ringcache.Compressor) {
 	s := suite{by: by}
 	for _, kind := range []string{".json", ".html"} {
