@@ -124,7 +124,7 @@ func compareCells(a, b cell) int {
 
 func (d *document) header(b *bytes.Buffer) {
 	fmt.Fprintf(b, "# %s\n\n%s", d.Title, machine.This().Header(d.command, d.columns(d.parts)))
-	fmt.Fprintf(b, "- Rounds: %d; throughput is timed for %v in each, by %d goroutines\n", d.rounds,
+	fmt.Fprintf(b, "- Rounds: %d; throughput is usually timed for %v by %d goroutines\n", d.rounds,
 		d.scale.Duration, runtime.GOMAXPROCS(0))
 	if d.incomplete {
 		fmt.Fprintf(b, "- **Interrupted**: %d runs were done\n", len(d.results))
