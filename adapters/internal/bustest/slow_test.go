@@ -66,8 +66,8 @@ func TestSlowSubscriber(t *testing.T) {
 		for _, c := range []*ringcache.Cache{cache, quick} {
 			require.NoError(t, c.Set([]byte("k"), nil))
 		}
-		long := bytes.Repeat([]byte("k"), 65_000)
-		for range 2000 { // 130 MB
+		long := bytes.Repeat([]byte("k"), 10_000) // Valkey 9 doesn't count long strings in a buffer
+		for range 13_000 {                        // 130 MB
 			require.NoError(t, sender.Del(ctx, long))
 		}
 		require.NoError(t, sender.Del(ctx, []byte("k")))
