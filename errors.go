@@ -25,9 +25,9 @@ var (
 	// those that save or read a snapshot. [Options].File keeps the older value.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned by the methods that store if the operating system provides too little
-	// memory, and by NewWithOptions if the disk is too full for [Options].File. A later Set tries
-	// again. If the system provides only part of the memory, the cache works with that: see
+	// ErrNoMemory is returned by the methods that store if the operating system refuses memory off the
+	// heap, and by NewWithOptions if the disk is too full for [Options].File. A later Set tries
+	// again. If the system provides only a part, the cache works with that: see
 	// [Stats].EffectiveMaxBytes.
 	ErrNoMemory = chunk.ErrNoMemory
 

@@ -3,6 +3,9 @@ package ringcache
 import (
 	"context"
 	"time"
+
+	"github.com/ringcache/ringcache/internal/generation"
+	"github.com/ringcache/ringcache/internal/record"
 )
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an
@@ -106,8 +109,12 @@ func (c *engine) holdOff(h uint64) {
 // usable returns the value of a key that is there, expired or set meanwhile, in place of the result
 // of a refresh, and whether there is one. It is always that of the key's last write, because
 // every write removes the value that it does not replace, expired or not.
-func (c *engine) usable(k []byte, h uint64) (v []byte, ok bool) {
-	v, _, got := c.lookupAny(nil, k, h, withValue|orStale)
+func (c *engine) usable(w *wanted) (v []byte, ok bool) {
+	v, _, got := c.lookupAny(nil, w.key, w.hash, withValue|orStale)
+	if w.group.kind&record.Spaced != 0 &&
+		c.shared.Generations.Of(generation.Of(w.key)).IsForgotten() {
+		return nil, false // its namespace was reset meanwhile
+	}
 	if got == stale {
 		c.counters.Here().Stale.Add(1)
 	}

@@ -341,7 +341,7 @@ func (c *engine) await(w *wanted, soft context.Context) (done bool) {
 		if soft.Err() == context.DeadlineExceeded {
 			c.holdOff(f.Hash)
 		}
-		if w.value, done = c.usable(w.key, w.hash); done {
+		if w.value, done = c.usable(w); done {
 			return true
 		}
 	}
@@ -484,7 +484,7 @@ func (c *engine) takeResult(w *wanted) {
 	if w.value, w.err = nil, l.Err; l.Err == nil {
 		w.value = l.Value
 	} else if w.group.refresh && l.failed() && l.Err != errLoadExited {
-		if v, ok := c.usable(w.key, w.hash); ok {
+		if v, ok := c.usable(w); ok {
 			w.value, w.err = v, nil
 		}
 	}

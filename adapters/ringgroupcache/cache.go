@@ -35,9 +35,9 @@ const (
 // Factory returns a function for groupcache.Options.CacheFactory. It creates a cache with the
 // options o, except that groupcache sets the bound instead of o.MaxBytes: for a group of n bytes,
 // 7/8 for values that the process loads or that are set, and 1/8 for those from other processes.
-// The bound includes the index, while groupcache's own cache counts only keys and values. It is
-// raised to 32 MB if it is smaller. For 0 bytes or less, which disables caching, it creates a cache
-// that stores nothing.
+// The bound usually includes the index, while groupcache's own cache counts only keys and values.
+// It is raised to 32 MB if it is smaller. For 0 bytes or less, which disables caching, it creates a
+// cache that stores nothing.
 //
 // The function returns the errors of [ringcache.NewWithOptions]. With Options.File, the error is
 // [ringcache.ErrInvalidOptions], because a file holds one cache, and each group has two.

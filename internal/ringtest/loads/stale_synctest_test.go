@@ -214,20 +214,27 @@ func TestLoaderStale_NotAfterAWrite(t *testing.T) {
 func TestLoaderStale_WrittenMeanwhile(t *testing.T) {
 	inBubble(t, keeping, func(t *testing.T, c *ringcache.Cache) {
 		k := []byte("key")
-		for _, write := range []func(){
-			func() { require.NoError(t, c.Set(k, []byte("new"))) }, func() { c.Del(k) },
-		} {
-			require.NoError(t, c.Set(k, []byte("old")))
-			time.Sleep(2 * time.Minute)
-			failing, release := held(ringtest.Fails)
-			ch := ringtest.Ask(t.Context(), c, k, failing)
-			synctest.Wait()
-			write()
-			there := string(c.Get(nil, k))
-			release()
-			r := <-ch
-			require.Equal(t, there, string(r.V))
-			require.Equal(t, there == "", r.Err != nil)
+		for _, view := range []*ringcache.Cache{c, c.Namespace("n")} {
+			writes := []func(){
+				func() { require.NoError(t, view.Set(k, []byte("new"))) }, func() { view.Del(k) },
+				view.Reset, c.Reset,
+			}
+			if view != c {
+				writes = append(writes, func() { require.NoError(t, c.DropNamespace("n")) })
+			}
+			for _, write := range writes {
+				require.NoError(t, view.Set(k, []byte("old")))
+				time.Sleep(2 * time.Minute)
+				failing, release := held(ringtest.Fails)
+				ch := ringtest.Ask(t.Context(), view, k, failing)
+				synctest.Wait()
+				write()
+				there := string(view.Get(nil, k))
+				release()
+				r := <-ch
+				require.Equal(t, there, string(r.V))
+				require.Equal(t, there == "", r.Err != nil)
+			}
 		}
 		require.Zero(t, staleHits(c), "it had not expired")
 	})
