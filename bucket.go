@@ -117,6 +117,7 @@ type write struct {
 	large    bool            // of RewriteOnly: the entry is in its large bucket, or fits only there
 	inLarge  bool            // the large bucket of the key is locked
 	unstored bool            // nothing is to be stored, and that is no error
+	quiet    bool            // the caller passes the removals to OnRemove
 	removals *store.Removals // for OnRemove; a pointer, so that k and v need not be on the heap
 }
 

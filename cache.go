@@ -133,7 +133,7 @@ func (c *engine) inParallel(fn func(b *bucket)) {
 
 // notify calls OnRemove for the entries that a write has removed. The caller holds no lock.
 func (c *engine) notify(w *write) {
-	if w.removals == nil {
+	if w.removals == nil || w.quiet {
 		return
 	}
 	list := w.removals.List

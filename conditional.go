@@ -149,6 +149,7 @@ func (c *Cache) update(k []byte, fn func(e *Entry[[]byte]) error) error {
 			}
 			return err
 		}
+		w.Key, w.Hash = c.key(room[:0], k) // its namespace may have been reset
 	}
 }
 

@@ -99,10 +99,13 @@ func (c *engine) next(ctx context.Context, h uint64, expiry uint32, got outcome)
 	return next
 }
 
-// holdOff delays the next refresh of a key after one has failed or is late.
-func (c *engine) holdOff(h uint64) {
+// holdOff delays the next refresh of a key, and of all keys unless it was only late for one caller,
+// after one has failed or is late.
+func (c *engine) holdOff(h uint64, all bool) {
 	now := c.shared.Now()
-	c.pauses.All.Begin(now)
+	if all {
+		c.pauses.All.Begin(now)
+	}
 	c.pauses.Of(h).Begin(now)
 }
 
@@ -119,4 +122,19 @@ func (c *engine) usable(w *wanted) (v []byte, ok bool) {
 		c.counters.Here().Stale.Add(1)
 	}
 	return v, got == hit || got == stale
+}
+
+// takeResult takes the result of a load that has ended, or panics as the load has.
+func (c *engine) takeResult(w *wanted) {
+	l := &w.call.Result
+	if l.panicked != nil {
+		panic(l.panicked)
+	}
+	if w.value, w.err = nil, l.Err; l.Err == nil {
+		w.value = l.Value
+	} else if w.group.refresh && l.failed() && l.Err != errLoadExited {
+		if v, ok := c.usable(w); ok {
+			w.value, w.err = v, nil
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/ringcache/ringcache/internal/generation"
@@ -58,7 +59,7 @@ type byteLoader = loader[[]byte, []byte]
 //
 // All waiting callers get a load's error, or a stale value ([Options].StaleIfError). After
 // [ErrAbsent], later calls return ErrAbsent without a load as long as the cache remembers that. If
-// the load panics, or OnRemove does for an entry that the result removes, every waiting caller
+// the load panics, or OnRemove does for an entry that its results remove, every waiting caller
 // panics with a [*LoadPanic]. A load that would wait for itself, directly or through others, gets
 // [ErrLoadCycle] if it passes on its context.
 //
@@ -205,7 +206,8 @@ func (c *Cache) load(ctx context.Context, all []wanted, fn byteLoader) {
 	var gone []wanted // their stale values are gone meanwhile
 	for i := range all {
 		if w := &all[i]; w.call != nil && !c.await(w, soft) {
-			gone = append(gone, wanted{at: i, key: w.key, hash: w.hash, got: miss})
+			k, h := c.key(nil, w.group.usersKey(w.key)) // the namespace may have been reset
+			gone = append(gone, wanted{at: i, key: k, hash: h, got: miss})
 		}
 	}
 	for i := range all {
@@ -264,7 +266,7 @@ func (c *engine) join(g *loadGroup, w *wanted) {
 		if w.call == nil {
 			return
 		}
-		circle := g.within.Await(w.call.Group, g.usersKey(w.call))
+		circle := g.within.Await(w.call.Group, g.usersKey(w.call.Key))
 		if circle == nil {
 			return
 		}
@@ -324,7 +326,7 @@ func (c *engine) waitLocked(b *bucket, g *loadGroup, w *wanted) *loadCall {
 // hang.
 func (c *engine) await(w *wanted, soft context.Context) (done bool) {
 	f, g := w.call, w.group
-	defer g.within.Awaited(f.Group, g.usersKey(f))
+	defer g.within.Awaited(f.Group, g.usersKey(f.Key))
 	if !g.refresh {
 		soft = g.caller
 	}
@@ -339,7 +341,7 @@ func (c *engine) await(w *wanted, soft context.Context) (done bool) {
 	w.call = nil
 	if g.refresh {
 		if soft.Err() == context.DeadlineExceeded {
-			c.holdOff(f.Hash)
+			c.holdOff(f.Hash, g.caller.Err() == nil)
 		}
 		if w.value, done = c.usable(w); done {
 			return true
@@ -349,12 +351,12 @@ func (c *engine) await(w *wanted, soft context.Context) (done bool) {
 	return w.err != nil
 }
 
-// usersKey returns the key of a call of the group's namespace as its caller wrote it.
-func (g *loadGroup) usersKey(f *loadCall) []byte {
+// usersKey returns a key of the group's namespace as its caller wrote it.
+func (g *loadGroup) usersKey(k []byte) []byte {
 	if g.kind&record.Spaced != 0 {
-		return f.Key[generation.Size:]
+		return k[generation.Size:]
 	}
-	return f.Key
+	return k
 }
 
 // leave removes a waiting caller, and reports whether the load has ended nevertheless.
@@ -386,14 +388,14 @@ func (c *Cache) addRefresh(ctx context.Context, g *loadGroup, k []byte, h uint64
 func (c *engine) run(g *loadGroup, fn byteLoader) {
 	keys := make([][]byte, len(g.calls))
 	for i, f := range g.calls {
-		keys[i] = bytes.Clone(g.usersKey(f))
+		keys[i] = bytes.Clone(g.usersKey(f.Key))
 		f.Result.Err = errLoadExited // unless fn returns or panics
 	}
 	begin := time.Now()
+	end := func(f *loadCall) { c.endLoad(f, time.Since(begin) > c.options.SoftTimeout) }
 	defer func() {
-		late := time.Since(begin) > c.options.SoftTimeout
 		for _, f := range g.calls {
-			c.endLoad(f, late)
+			end(f)
 		}
 	}()
 	defer func() {
@@ -404,9 +406,20 @@ func (c *engine) run(g *loadGroup, fn byteLoader) {
 			}
 		}
 	}()
+	var removed *store.Removals
 	for i, l := range g.call(fn, keys) {
 		g.calls[i].Result.loaded = l
-		c.storeResult(g.calls[i], g.kind)
+		removed = c.storeResult(g.calls[i], g.kind, removed)
+	}
+	if removed != nil { // OnRemove may ask for these keys: none is still being loaded
+		g.calls = slices.DeleteFunc(g.calls, func(f *loadCall) bool {
+			failed := f.Result.failed()
+			if failed {
+				end(f)
+			}
+			return failed
+		})
+		c.notify(&write{removals: removed})
 	}
 }
 
@@ -428,17 +441,19 @@ func (g *loadGroup) call(fn byteLoader, keys [][]byte) []loaded {
 }
 
 // storeResult stores the result of a load in a record of that kind, unless the load has failed or
-// was invalidated.
-func (c *engine) storeResult(f *loadCall, kind record.Kind) {
+// was invalidated. It returns removed with the entries that it has removed.
+func (c *engine) storeResult(
+	f *loadCall, kind record.Kind, removed *store.Removals,
+) *store.Removals {
 	l := &f.Result
-	w := write{cond: ifListed, call: f, counted: true}
+	w := write{cond: ifListed, call: f, counted: true, quiet: true, removals: removed}
 	w.Key, w.Value, w.Hash, w.Reason = f.Key, l.Value, f.Hash, store.Replaced
 	w.Kind = kind
 	if errors.Is(l.Err, ErrAbsent) {
 		l.Err = ErrAbsent
 		w.Value, w.Kind, w.Reason = nil, w.Kind|record.Negative, store.Deleted
 	} else if l.Err != nil {
-		return
+		return removed
 	}
 	if l.TTL = c.shared.Jittered(l.TTL); l.TTL != 0 {
 		w.life = withTTL(l.TTL)
@@ -446,21 +461,22 @@ func (c *engine) storeResult(f *loadCall, kind record.Kind) {
 	if err := c.put(nil, &w, "load"); err != nil {
 		c.loads.dropped.Add(1)
 	}
+	return w.removals
 }
 
 // endLoad ends a call. After a refresh that has failed or was late, the next one is delayed. So it
 // is after one that has stored an entry that is due at once: otherwise each hit would start another
 // one.
 func (c *engine) endLoad(f *loadCall, late bool) {
-	failed, ttl := f.Result.failed(), f.Result.TTL
+	failed, panicked, ttl := f.Result.failed(), f.Result.panicked != nil, f.Result.TTL
 	b := c.bucket(f.Hash)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if failed && (f.Listed || f.Waiters > 0 || !f.Refresh) { // else a write has canceled it
+	if failed && (panicked || f.Listed || f.Waiters > 0 || !f.Refresh) { // else a write canceled it
 		c.loads.failed.Add(1)
 	}
 	if f.Refresh && (late || failed && f.Listed) {
-		c.holdOff(f.Hash)
+		c.holdOff(f.Hash, true)
 	}
 	if !failed && c.pauses != nil {
 		next := uint32(0)
@@ -473,19 +489,4 @@ func (c *engine) endLoad(f *loadCall, late bool) {
 		}
 	}
 	b.calls.Finish(f)
-}
-
-// takeResult takes the result of a load that has ended, or panics as the load has.
-func (c *engine) takeResult(w *wanted) {
-	l := &w.call.Result
-	if l.panicked != nil {
-		panic(l.panicked)
-	}
-	if w.value, w.err = nil, l.Err; l.Err == nil {
-		w.value = l.Value
-	} else if w.group.refresh && l.failed() && l.Err != errLoadExited {
-		if v, ok := c.usable(w); ok {
-			w.value, w.err = v, nil
-		}
-	}
 }

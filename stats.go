@@ -72,7 +72,9 @@ type RefusedStats struct {
 // LoadStats count the loads of GetOrLoad and GetOrLoadBatch, one for each key that a batch loads.
 type LoadStats struct {
 	Started uint64
-	Errors  uint64 // loads that failed
+
+	// Errors counts loads that failed, except some refreshes whose key was written meanwhile.
+	Errors uint64
 
 	// Dropped counts loads whose result the cache did not accept, as when the key was written
 	// meanwhile.

@@ -380,3 +380,23 @@ func TestConditional_ManyCountersAtOnce(t *testing.T) {
 	}
 	require.Equal(t, [clients]int{rounds, rounds, rounds, rounds}, seen)
 }
+
+// If the key's cache is reset while the function runs, it is called again without a value.
+func TestUpdate_ResetMeanwhile(t *testing.T) {
+	c := ringcache.New(ringtest.MinBytes)
+	defer ringtest.CloseCache(t, c)
+	k := []byte("key")
+	for _, view := range []*ringcache.Cache{c, c.Namespace("n")} {
+		require.NoError(t, view.Set(k, []byte("one")))
+		var seen []string
+		require.NoError(t, view.Update(k, func(e *ringcache.Entry[[]byte]) {
+			seen = append(seen, string(e.Value))
+			if len(seen) == 1 {
+				require.NoError(t, view.Set(k, []byte("two")))
+				view.Reset()
+			}
+			e.Del()
+		}))
+		require.Equal(t, []string{"one", ""}, seen)
+	}
+}

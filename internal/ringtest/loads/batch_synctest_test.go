@@ -4,6 +4,7 @@ package loads
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -178,4 +179,40 @@ func TestLoaderBatchTime_RefreshEndsBeforeAnotherLoad(t *testing.T) {
 			require.Equal(t, "of b", loadBatch(c, t.Context(), "b", load).vals)
 		}
 	})
+}
+
+// OnRemove, called for what a batch's results remove, may ask for the batch's other keys, whether
+// their loads have failed or not: none of them is still in progress.
+func TestLoaderBatchTime_OnRemoveAsksForItsKeys(t *testing.T) {
+	for name, wrong := range map[string]error{"loaded": nil, "failed": ringtest.ErrDown} {
+		t.Run(name, func(t *testing.T) {
+			var c *ringcache.Cache
+			load, calls, _ := slow(0, ringtest.Loaded{Value: []byte("of one")})
+			heard := ""
+			o := ringcache.Options{OnRemove: func(gone ringcache.Removal) {
+				v, err := c.GetOrLoad(context.Background(), nil, []byte("user"), load)
+				heard += fmt.Sprintf("%s: %s %v ", gone.Key, v, err)
+			}}
+			inBubble(t, o, func(t *testing.T, in *ringcache.Cache) {
+				c = in
+				require.NoError(t, c.SetWithTTL([]byte("session"), []byte("old"), time.Second))
+				time.Sleep(2 * time.Second)
+				r := loadBatch(c, t.Context(), "session user",
+					func(context.Context, [][]byte) ([]ringtest.Loaded, error) {
+						return []ringtest.Loaded{
+							{Value: []byte("new")}, {Value: []byte("of all"), Err: wrong},
+						}, nil
+					})
+				require.ErrorIs(t, r.err, wrong)
+				if wrong == nil {
+					require.Equal(t, "new, of all", r.vals)
+					require.Equal(t, "session: of all <nil> ", heard)
+					require.Zero(t, calls.Load())
+				} else {
+					require.Equal(t, "new, -", r.vals)
+					require.Equal(t, "session: of one <nil> ", heard)
+				}
+			})
+		})
+	}
 }

@@ -240,6 +240,68 @@ func TestLoaderStale_WrittenMeanwhile(t *testing.T) {
 	})
 }
 
+// What was set while a caller waits, and is gone with its namespace, is not found when SoftTimeout
+// passes.
+func TestLoaderStale_SetAndResetMeanwhile(t *testing.T) {
+	o := keeping
+	o.SoftTimeout = time.Second
+	for _, drop := range []bool{false, true} {
+		inBubble(t, o, func(t *testing.T, c *ringcache.Cache) {
+			n, k := c.Namespace("n"), []byte("key")
+			require.NoError(t, n.Set(k, []byte("old")))
+			time.Sleep(2 * time.Minute)
+			load, _, _ := slow(2*time.Second, ringtest.Loaded{Value: []byte("loaded")})
+			ch := ringtest.Ask(t.Context(), n, k, load)
+			synctest.Wait()
+			require.NoError(t, n.Set(k, []byte("new")))
+			n.Reset()
+			if drop {
+				require.NoError(t, c.DropNamespace("n"))
+			}
+			r := <-ch
+			require.NoError(t, r.Err)
+			require.Equal(t, "loaded", string(r.V))
+		})
+	}
+}
+
+// A caller with a short deadline says nothing about the loads of other keys: their callers wait.
+func TestLoaderStale_ShortDeadline(t *testing.T) {
+	inBubble(t, keeping, func(t *testing.T, c *ringcache.Cache) {
+		load, _, _ := slow(time.Second, ringtest.Loaded{Value: []byte("new")})
+		for _, k := range []string{"one", "other"} {
+			require.NoError(t, c.Set([]byte(k), []byte("old")))
+		}
+		time.Sleep(2 * time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		v, err := c.GetOrLoad(ctx, nil, []byte("one"), load)
+		require.NoError(t, err)
+		require.Equal(t, "old", string(v))
+		v, err = c.GetOrLoad(t.Context(), nil, []byte("other"), load)
+		require.NoError(t, err)
+		require.Equal(t, "new", string(v))
+	})
+}
+
+// A panic of OnRemove in a refresh that nobody waits for is counted.
+func TestLoaderStale_OnRemovePanics(t *testing.T) {
+	o := ringcache.Options{TTL: time.Minute, RefreshAhead: 50 * time.Second,
+		OnRemove: func(ringcache.Removal) { panic("on remove") }}
+	inBubble(t, o, func(t *testing.T, c *ringcache.Cache) {
+		k := []byte("key")
+		load, calls, _ := slow(0, ringtest.Loaded{Value: []byte("new")})
+		require.NoError(t, c.Set(k, []byte("old")))
+		time.Sleep(30 * time.Second)
+		v, err := c.GetOrLoad(t.Context(), nil, k, load)
+		require.NoError(t, err)
+		require.Equal(t, "old", string(v))
+		synctest.Wait()
+		require.EqualValues(t, 1, calls.Load())
+		require.EqualValues(t, 1, c.Stats().Loads.Errors)
+	})
+}
+
 // The delay after a refresh whose result was due at once is none for a value that has expired.
 func TestLoaderStale_AfterAShortLife(t *testing.T) {
 	o := ringcache.Options{RefreshAhead: 10 * time.Second, StaleIfError: time.Hour}
