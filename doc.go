@@ -3,7 +3,7 @@
 // keys, values and index together. Use it if you have so many small entries that they slow down
 // garbage collection.
 //
-//	cache := ringcache.New(256 << 20) // at most 256 MB, index included
+//	cache := ringcache.New(256 << 20) // 256 MB, index included
 //	defer cache.Close()
 //
 //	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {
@@ -44,8 +44,9 @@
 //
 // [Cache.SetIfAbsent], [Cache.SetIfChanged], [Cache.CompareAndSwap], [Cache.Update] and
 // [Cache.GetAndDel] are atomic for their key. An existing entry that they modify keeps its TTL,
-// unless Update sets another one; a new entry gets Options.TTL, unless you pass a TTL. An entry may
-// be evicted between any two calls, so a lock may be lost early, and a counter may restart at 0.
+// unless Update sets another one; a new entry gets the TTL that you pass, or else Options.TTL. An
+// entry may be evicted between any two calls, so a lock may be lost early, and a counter may
+// restart at 0.
 //
 // [Cache.GetOrLoad] and [Cache.GetOrLoadBatch] load missing values. Concurrent misses on a key
 // usually share one load. If the key is set or deleted meanwhile, the result is not stored, and
@@ -102,13 +103,13 @@
 //
 // # Memory
 //
-// MaxBytes limits the memory for records and index together, except that the index may be extra
-// with File (see above), on the Go heap, and below 1 GB where system pages exceed 4 KB. An entry
-// takes its key and (perhaps compressed) value, a header of 3 or 7 bytes, 4 bytes for a time to
-// live or 8 for an idle time, 4 for a checksum with File, 8 in a namespace, and its share of the
-// index. Resident memory grows as entries are stored. Each cache also uses some of the Go heap, up
-// to about 3 MB and 1 MB for each GB; namespaces and a Compressor use more. Dead records (replaced,
-// deleted, expired, or of a reset namespace) are usually reclaimed before live entries are evicted.
+// MaxBytes limits the memory for records and index together; more may be in use with File (see
+// above), on the Go heap, and where system pages exceed 4 KB. An entry takes its key and (perhaps
+// compressed) value, a header of 3 or 7 bytes, 4 bytes for a time to live or 8 for an idle time, 4
+// for a checksum with File, 8 in a namespace, and its share of the index. Resident memory grows as
+// entries are stored. Each cache also uses some of the Go heap, usually up to 3 MB and 1 MB for
+// each GB; namespaces and a Compressor use more. Dead records (replaced, deleted, expired, or of a
+// reset namespace) are usually reclaimed before live entries are evicted.
 //
 // [Cache.Reset] keeps the memory for new entries. [Cache.Resize] returns excess memory if it can.
 // [Cache.Close] returns all that is not in a File, as does the garbage collector when a Cache is
@@ -117,10 +118,10 @@
 // retries now and then.
 //
 // GOMEMLIMIT and GOGC don't count memory off the heap, but a container's limit does. Set GOMEMLIMIT
-// to the limit of the process minus MaxBytes, minus a tenth of that limit for other memory outside
-// the heap. On Windows and some other platforms, under the race detector and the sanitizers, and
-// with the build tag ringcache_heap, memory that is not in a File consists of large slices on the
-// Go heap, which the collector does not scan.
+// to the limit of the process minus memory off the heap: MaxBytes, and a tenth of that limit for
+// other memory. On Windows and some other platforms, under the race detector and the sanitizers,
+// and with the build tag ringcache_heap, memory that is not in a File consists of large slices on
+// the Go heap, which the collector does not scan.
 //
 // # Errors
 //
@@ -141,7 +142,7 @@
 // With [PolicyS3FIFO], new entries that are not read are usually evicted first. If keys are read
 // only once, long after their Set, PolicyFIFO may find more of them.
 //
-// Values above about 1/4096 of MaxBytes (16 to 32 KB if made below 64 MB; less if most values are
-// large) are stored separately. Sets of these large values usually run one at a time, and their
+// Values above about 1/4096 of MaxBytes (more if made below 64 MB; less if entries are long on
+// average) are stored separately. Sets of these large values usually run one at a time, and their
 // lookups take a lock.
 package ringcache

@@ -17,22 +17,22 @@ import (
 // forms with a TTL. An entry with an error is not stored, and an older value of its key is removed
 // unless the error's comment says otherwise.
 var (
-	// ErrTooLarge is returned by the methods that store, in place of storing a key longer than 65,535
-	// bytes (65,527 in a namespace), or a value longer than 1/16 of MaxBytes or 4 GB.
+	// ErrTooLarge is returned by the methods that store, in place of storing a key longer than
+	// 65,535 bytes (65,527 in a namespace), or a value longer than 1/16 of MaxBytes or 4 GB.
 	ErrTooLarge = errors.New("entry too large")
 
 	// ErrClosed is returned after Close by the methods that store, by DropNamespace and Resize, and by
 	// those that save or read a snapshot. [Options].File keeps the older value.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned by the methods that store if the operating system refuses memory off the
-	// heap, and by NewWithOptions if the disk is too full for [Options].File. A later Set tries
+	// ErrNoMemory is returned by the methods that store if the operating system refuses memory off
+	// the heap, and by NewWithOptions if the disk is too full for [Options].File. A later Set tries
 	// again. If the system provides only a part, the cache works with that: see
 	// [Stats].EffectiveMaxBytes.
 	ErrNoMemory = chunk.ErrNoMemory
 
-	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by SetWithTTL,
-	// SetBatchWithTTL and Update, and for a new entry by SetIfAbsent.
+	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by
+	// SetWithTTL, SetBatchWithTTL and Update, and for a new entry by SetIfAbsent.
 	ErrTTLTooShort = errors.New("time to live too short")
 
 	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad.
@@ -56,8 +56,8 @@ var (
 	// range. New panics with it.
 	ErrInvalidOptions = errors.New("invalid options")
 
-	// ErrEncode is returned by the methods of a Typed view that store if the codec cannot encode the
-	// value. Set and SetBatch remove an older value of the key; the atomic writes change nothing.
+	// ErrEncode is returned by the methods of a Typed view that store if the codec cannot encode
+	// the value. Set and SetBatch remove an older value of the key; the atomic writes leave it.
 	ErrEncode = errors.New("value cannot be encoded")
 
 	// ErrDecode is returned by methods of a Typed view if the codec cannot decode a value. It names
@@ -65,19 +65,19 @@ var (
 	// usually remove it and load the key; the others leave it.
 	ErrDecode = errors.New("value cannot be decoded")
 
-	// ErrInUse is returned by NewWithOptions if another cache, in any process, uses [Options].File or
-	// one of its companion files. Close may return it if the file was replaced.
+	// ErrInUse is returned by NewWithOptions if another cache, in any process, uses a file that it
+	// opens. Close may return it if the file was replaced.
 	ErrInUse = osfile.ErrLocked
 
-	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that is
-	// not a snapshot, or is damaged: the error states the defect. NewWithOptions returns it if
-	// [Options].File, or its ".dict" or ".names" file, holds anything else, and for a File of a
-	// machine with a different byte order. The file is left unchanged.
+	// ErrCorrupt is returned by LoadFromFile and ReadSnapshot, and reported by Load, for data that
+	// is not a snapshot, or is found damaged: the error states the defect. NewWithOptions returns
+	// it if a file that it opens is of another kind, and for a File of a machine with a different
+	// byte order. The file is left unchanged.
 	ErrCorrupt = snapshot.ErrCorrupt
 
-	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by Load,
-	// for a file whose format is unknown to this version of the package, and for a snapshot with a
-	// different [Options].Version.
+	// ErrVersion is returned by LoadFromFile, ReadSnapshot and NewWithOptions, and reported by
+	// Load, for a file whose format is unknown to this version of the package, and for a snapshot
+	// with a different [Options].Version.
 	ErrVersion = snapshot.ErrVersion
 )
 

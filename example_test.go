@@ -11,7 +11,7 @@ import (
 )
 
 func Example() {
-	cache := ringcache.New(256 << 20) // at most 256 MB, index included
+	cache := ringcache.New(256 << 20) // 256 MB, index included
 	defer cache.Close()
 
 	if err := cache.Set([]byte("planet"), []byte("Saturn")); err != nil {

@@ -34,9 +34,9 @@ func (c *engine) left(expiry uint32, got outcome) time.Duration {
 }
 
 // DeleteExpired removes expired entries, including negative ones ([Cache.GetOrLoad]), once
-// [Options].StaleIfError has passed too, and returns their number. Call it for an exact count, or
-// regularly so that [Options].OnRemove is called on time. You need not call it to free memory,
-// which Sets reclaim themselves.
+// [Options].StaleIfError has passed too, and returns their number. Call it regularly so that
+// [Options].OnRemove is called on time. You need not call it to free memory, which Sets reclaim
+// themselves.
 func (c *Cache) DeleteExpired() (n int) {
 	c.each(func(b *bucket) {
 		for first, done := true, false; !done; first = false {

@@ -31,8 +31,8 @@ func (c *engine) reclaim(lb *bucket, need int, w *write) {
 	fromSmall := func(n, keep int) (got bool) {
 		had := s.Pool.Spare()
 		for i := 0; i < s.Buckets && s.Pool.Spare() < need; i++ {
-			takeFrom(&c.buckets[a.hand], n, keep)
-			a.hand = (a.hand + 1) % s.Buckets
+			takeFrom(&c.buckets[a.hand%uint32(s.Buckets)], n, keep)
+			a.hand++
 		}
 		return s.Pool.Spare() > had
 	}
@@ -85,7 +85,7 @@ func (c *engine) balance(b *bucket, news int, w *write) {
 		return // in the latter case a later call may do it
 	}
 	defer a.mu.Unlock()
-	a.hand = (a.hand + 1) % c.shared.Buckets
+	a.hand++
 	lb := &a.buckets[a.hand%store.LargeBuckets]
 	c.drain(lb, balanceRatio*news, store.KeepQuota, w)
 }

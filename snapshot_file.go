@@ -15,19 +15,18 @@ import (
 
 // LoadReport describes what [Load] found in a snapshot.
 type LoadReport struct {
-	// Entries is the number of entries of the snapshot that were stored. If the cache is smaller than
-	// the snapshot, later entries may have evicted some of them.
+	// Entries is the number of entries of the snapshot that were stored. If the cache is smaller
+	// than the snapshot, later entries may have evicted some of them.
 	Entries int
 
-	// DiscardedBlocks is about the number of damaged and missing blocks. A file that is refused as a
-	// whole counts as one; a missing file counts as none.
+	// DiscardedBlocks is about the number of damaged and missing blocks. A file that is refused as
+	// a whole counts as one; a missing file counts as none.
 	DiscardedBlocks int
 
-	// Err is nil if there was no defect. Otherwise it describes one, and names the file:
+	// Err is nil if no defect was found. Otherwise it describes one, and names the file:
 	//
 	//   - [fs.ErrNotExist]: there is no file, as on the first start;
-	//   - [ErrCorrupt]: the file is damaged, and its undamaged blocks were loaded, or it is not a
-	//     snapshot;
+	//   - [ErrCorrupt]: the file is damaged, or not a snapshot; what could be read was loaded;
 	//   - [ErrVersion]: a newer version of this package has written it, or a program with a different
 	//     [Options].Version; nothing was loaded;
 	//   - [ErrNoMemory]: there was no memory for the rest of the entries;
@@ -36,15 +35,14 @@ type LoadReport struct {
 }
 
 // Load returns a cache with the settings of o, filled with as much of the snapshot at path as fits
-// and is usable: from a damaged file it loads undamaged blocks. A service can start with this one
-// call, whatever the state of that file, and log [LoadReport].Err. The error is one that
-// [NewWithOptions] returns; only then is the cache nil.
+// and is usable. A service can start with this one call, whatever the state of that file, and log
+// [LoadReport].Err. The error is one that [NewWithOptions] returns; only then is the cache nil.
 //
-// Entries come back as [LoadFromFile] describes. If only some fit, mostly hot ones stay
+// Entries come back as [LoadFromFile] describes. If only some fit, it prefers hot ones
 // ([PolicyFIFO]: new ones). Options.Version must be that of the saved cache. If
-// Options.ExpectedEntries is 0, Load sets it to about the number of entries that fit. With
-// Options.File, an entry in that file takes precedence over one in the snapshot, but an entry that
-// was deleted from the file since the save comes back.
+// Options.ExpectedEntries is 0, Load estimates it from the snapshot. With Options.File, an entry in
+// that file takes precedence over one in the snapshot, but an entry that was deleted from the file
+// since the save comes back.
 //
 // Up to GOMAXPROCS goroutines load, and end before Load returns. With Options.OnRemove, only the
 // caller's goroutine loads, and OnRemove may be called before Load has returned the cache. If
@@ -94,8 +92,8 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t *terms, err error) {
 	if s != nil && o.File == "" {
 		// Nobody else knows the cache: of two records of a key, it gets the later one.
 		t = &terms{timed: g.resumeClock(s.Header.Mark), replace: true, names: map[uint64]uint64{}}
-		// Until the sizes are read, the bounds tell whether all entries fit, unless some are there twice,
-		// as in a partial snapshot.
+		// Until the sizes are read, the bounds tell whether all entries fit, unless some are there
+		// twice, as in a partial snapshot.
 		t.room, t.fits = o.MaxBytes, uint64(o.MaxBytes) >= s.Header.MaxBytes &&
 			expectedEntries(s, o.MaxBytes) == expectedEntries(s, math.MaxInt)
 		if !t.fits {
@@ -108,15 +106,15 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t *terms, err error) {
 	return c, t, err
 }
 
-// LoadFromFile returns a cache with the entries of the snapshot at path, and with the options
+// LoadFromFile loads the snapshot at path into a new cache with the options
 // MaxBytes, Policy, TTL, ExpireAfterAccess, RefreshAhead and HugePages of the saved cache. [Load]
 // uses the program's own options, and accepts a missing or damaged file.
 //
-// Entries come back with their remaining times to live, roughly in their old order and with their
-// read frequencies. Entries that have expired since are left out. The elapsed time is measured by
-// the wall clock or, within one boot of the machine, by its boot clock if that shows more. Entries
-// with an expiry are left out if the wall clock is earlier than at the save, or was not set then
-// (before 2025). Loaded entries count in [Stats].RestoredEntries, not as Sets.
+// Those that fit come back with their remaining times to live, roughly in their old order and with
+// their read frequencies. Entries that have expired since are left out. The elapsed time is
+// measured by the wall clock or, within one boot of the machine, by its boot clock if that shows
+// more. Entries with an expiry are left out if the wall clock is earlier than at the save, or was
+// not set then (before 2025). Loaded entries count in [Stats].RestoredEntries, not as Sets.
 //
 // The error is one of [LoadReport], and the cache is then nil: [ErrCorrupt] for any defect of the
 // file, with its offset, and [ErrVersion] also if the snapshot's [Options].Version is not 0. Use

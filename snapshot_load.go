@@ -23,8 +23,8 @@ import (
 // The caller's goroutine reads each block once, and uses a few megabytes, more for longer values.
 // Other goroutines may use the cache meanwhile.
 //
-// ReadSnapshot returns the errors of [LoadFromFile], but [ErrVersion] if the snapshot's
-// [Options].Version differs from the cache's; r's error; [ErrClosed] after Close; and
+// ReadSnapshot returns the errors of [LoadFromFile], but [ErrVersion] if
+// [Options].Version differs; r's error, except [io.ErrUnexpectedEOF]; [ErrClosed] after Close; and
 // [io.ErrNoProgress] if r returns neither bytes nor an error a hundred times in a row. The entries
 // read before an error stay.
 func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {

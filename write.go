@@ -215,13 +215,15 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, need int, er
 	lb.SetIncoming(w.Bytes)
 	defer lb.SetIncoming(0)
 	want, must := lb.Demand(w.Bytes)
-	if need = max(must, min(want, 2*w.Bytes)); !freed && c.shared.Pool.Spare() < need {
+	p := c.shared.Pool
+	need = max(must, min(want, max(2*w.Bytes, p.ChunkSize())))
+	if !freed && p.Spare() < need {
 		return want, need, nil
 	}
 	_ = c.countLocked(b, w, nil) // not before: if other calls change the entry, it may become a Del
 	b.invalidateLocked(w)
 	b.Delete(&w.Write, nil)
-	for lack := must - c.shared.Pool.Spare(); freed && lack > 0; lack = b.Give(lack, 0) {
+	for lack := must - p.Spare(); freed && lack > 0; lack = b.Give(lack, 0) {
 		b.takeRemovalsLocked(w) // reclaim has spared b
 	}
 	if err := lb.Set(&w.Write); err != nil {
@@ -229,7 +231,7 @@ func (c *engine) setInLarge(b *bucket, w *write, freed bool) (want, need int, er
 			return 0, 0, err
 		}
 	}
-	c.shared.Pool.Stored(w.Bytes, 0)
+	p.Stored(w.Bytes, 0)
 	lb.Arrived(w.Bytes)
 	return 0, 0, nil
 }

@@ -143,16 +143,21 @@ func (b *Store) expireSome() {
 // DeleteStep drops some of the records that are expired when the first step begins, and returns how
 // many, and some of the forgotten ones. Sets that come in between continue the same walk.
 func (b *Store) DeleteStep(first bool) (dropped int, done bool) {
-	e := &b.expirer
-	if first && (b.hasForgotten() || b.hasTTL && (e.walking || b.Shared.Now() >= e.soonest)) {
+	if first && b.mayBeGone() {
 		b.beginWalk()
 	} else if first {
 		return 0, true
 	}
-	if e.walking {
+	if b.expirer.walking {
 		dropped = b.step(deleteStep)
 	}
-	return dropped, !e.walking
+	return dropped, !b.expirer.walking
+}
+
+// mayBeGone reports whether a walk may find records.
+func (b *Store) mayBeGone() bool {
+	e := &b.expirer
+	return b.hasForgotten() || b.hasTTL && (e.walking || b.Shared.Now() >= e.soonest)
 }
 
 // Touch gives the record of the key the deadlines of the write, and reports whether the key is

@@ -46,9 +46,12 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 	return ok && b.Shared.Generations.Of(g).IsForgotten()
 }
 
-// search continues the walk, for a Set that has no room.
-func (b *Store) search() {
-	for n := 0; n < forgetStep && b.hasForgotten() && !b.Removals.IsStep(); n += expireStep {
+// search continues the walk for a Set that has no room, here or in another bucket. It reports
+// whether it has found any record.
+func (b *Store) search() (found bool) {
+	live := b.live()
+	for n := 0; n < forgetStep && b.mayBeGone() && !b.Removals.IsStep(); n += expireStep {
 		b.expireSome()
 	}
+	return b.live() < live
 }

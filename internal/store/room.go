@@ -292,10 +292,13 @@ func (b *Store) Give(n, keep int) (missing int) {
 	if !b.squeeze(n, func(int) bool { return b.held() <= least }) {
 		return b.held() - least
 	}
+	least = max(keep, from-n)
+	if (b.Large || b.held() > least) && b.search() {
+		return n // to compact first
+	}
 	if spares {
 		return 0
 	}
-	least = max(keep, from-n)
 	chunks := max(0, least-b.Index.Pages()*b.Shared.Pool.PageSize()) >> b.Shared.Shift
 	b.vacate(&work, func() (in policy.Ring, more bool) {
 		missing = b.held() - least

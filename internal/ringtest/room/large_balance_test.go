@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringcache/ringcache"
 	"github.com/ringcache/ringcache/internal/ringtest"
 )
 
@@ -175,4 +176,62 @@ func TestRoom_LoopOfLargeEntries(t *testing.T) {
 	}
 	t.Logf("hits: %.1f %%", 100*float64(hits)/(rounds*keys))
 	require.Greater(t, hits, rounds*keys/20)
+}
+
+// All large buckets give up dead bytes for short entries, in a cache of two small buckets too.
+func TestRoom_DeadLargeEntriesOfATinyCache(t *testing.T) {
+	for _, policy := range []ringcache.Policy{ringcache.PolicyS3FIFO, ringcache.PolicyFIFO} {
+		c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 256 << 10, Policy: policy})
+		require.NoError(t, err)
+		rnd, value := ringtest.NewRand(1), make([]byte, 16<<10)
+		for i := range uint32(500) {
+			require.NoError(t, c.Set(ringtest.TrafficKey(nil, i%10), value[:13_000+rnd.IntN(2000)]))
+		}
+		for i := range uint32(10) {
+			c.Del(ringtest.TrafficKey(nil, i))
+		}
+		before := c.Stats().EvictedEntries
+		for range 20_000 { // up to 0.6 of the bound is live
+			k := ringtest.TrafficKey(nil, uint32(100+rnd.IntN(600)))
+			require.NoError(t, c.Set(k, value[:1+rnd.IntN(400)]))
+		}
+		require.Equal(t, before, c.Stats().EvictedEntries, policy)
+		ringtest.CloseCache(t, c)
+	}
+}
+
+// Entries that are gone, but were not found yet, give way to new ones of another size before live
+// ones do.
+func TestRoom_GoneEntriesGiveWayToTheOtherKind(t *testing.T) {
+	t.Parallel()
+	ringtest.SkipUnderRace(t)
+	const bound, short, long = 16 << 20, 260, 16 << 20 / 50
+	for name, goes := range map[string]func(c *ringcache.Cache, k, v []byte) error{
+		"dropped": func(c *ringcache.Cache, k, v []byte) error { return c.Namespace("n").Set(k, v) },
+		"expired": func(c *ringcache.Cache, k, v []byte) error { return c.SetWithTTL(k, v, time.Second) },
+	} {
+		for _, first := range []int{short, long} {
+			now := time.Minute
+			g := ringtest.Default(bound)
+			g.Policy, g.Elapsed = ringcache.PolicyFIFO, func() time.Duration { return now }
+			c := ringtest.MustCache(t, g)
+			id := uint32(0)
+			fill := func(set func(k, v []byte) error, size int, share float64) {
+				for range int(share * bound / float64(size+45)) {
+					id++
+					require.NoError(t, set(ringtest.TrafficKey(nil, id), make([]byte, size)))
+				}
+			}
+			fill(c.Set, short, 0.05)
+			stay := id
+			fill(func(k, v []byte) error { return goes(c, k, v) }, first, 0.7)
+			now += 2 * time.Second
+			require.NoError(t, c.DropNamespace("n"))
+			fill(c.Set, short+long-first, 0.4)
+			for i := range stay {
+				require.True(t, c.Has(ringtest.TrafficKey(nil, i+1)), "%s, first %d", name, first)
+			}
+			require.LessOrEqual(t, int(c.Stats().EvictedEntries), 3, "%s, first %d", name, first)
+		}
+	}
 }

@@ -121,6 +121,17 @@ func TestResize_KeepsASmallRingOfManyChunks(t *testing.T) {
 	require.Equal(t, n, c.Len())
 }
 
+// A much smaller cache is full of what was there, where short entries become large ones and chunks
+// are shorter than the system's pages, too.
+func TestResize_SmallerCacheIsFull(t *testing.T) {
+	for _, size := range []int{600, 1000, 1400} {
+		c := resizable(t, 64<<20)
+		ringtest.FillCache(t, c, 0, 64<<20/size, size)
+		ringtest.MustResize(t, c, 8<<20)
+		require.GreaterOrEqual(t, c.Len(), 8<<20/(size+30)*8/10, size)
+	}
+}
+
 // Of what does not fit, what has been read stays.
 func TestResize_KeepsWhatIsRead(t *testing.T) {
 	t.Parallel()
