@@ -20,9 +20,9 @@
 // compared in full, so a hit returns exactly the bytes of one write of that key.
 //
 // Keys and values may be empty; a nil key is the same as an empty one. A key can be up to 65,535
-// bytes long (65,527 in a namespace); a value, up to 1/16 of MaxBytes and less than 4 GB. A [Typed]
-// view has keys and values of your own types. A namespace ([Cache.Namespace]) is a Cache that
-// shares another one's memory.
+// bytes long (65,527 in a namespace); a new value, up to 1/16 of MaxBytes and less than 4 GB. A
+// [Typed] view has keys and values of your own types. A namespace ([Cache.Namespace]) is a Cache
+// that shares another one's memory.
 //
 // # Times to live
 //

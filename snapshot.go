@@ -101,11 +101,13 @@ func checkTarget(path string) error {
 	magic, err := magicOf(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
-		if ext := filepath.Ext(path); ext == dictSuffix || ext == nameSuffix {
-			magic, _ = magicOf(strings.TrimSuffix(path, ext))
-		}
 	}
-	if slices.Contains([]string{ringfile.Magic, cold.Magic, nameMagic}, magic) {
+	of := ""
+	if ext := filepath.Ext(path); ext == dictSuffix || ext == nameSuffix {
+		of, _ = magicOf(strings.TrimSuffix(path, ext))
+	}
+	if of == ringfile.Magic ||
+		slices.Contains([]string{ringfile.Magic, cold.Magic, nameMagic}, magic) {
 		return errors.New("the file is the Options.File of a cache, or belongs to one")
 	}
 	return err

@@ -271,6 +271,9 @@ func (t *restorer) restoreStep(
 		n++
 		usable, plain := t.prepare(r, rec)
 		if !usable {
+			if t.replace && !r.Dead && (remove(b) || t.c.inLargeLocked(w, remove)) {
+				t.loaded-- // the older value of an entry that has expired
+			}
 			continue
 		}
 		added, ok := false, plain && !b.Closed && !s.IsLarge(len(rec)) &&

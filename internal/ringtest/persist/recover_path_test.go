@@ -238,6 +238,7 @@ func TestFile_BlankFilesBeside(t *testing.T) {
 		require.NoError(t, p.Close())
 		for _, name := range []string{path + ".names", path + ".dict"} {
 			require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+			require.Error(t, ringcache.New(256<<10).SaveToFile(name))
 		}
 		p = openPacked(t, path)
 		require.True(t, p.Has(k))

@@ -2,8 +2,10 @@ package persist
 
 import (
 	"bytes"
+	"encoding/binary"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -123,4 +125,31 @@ func TestSnapshot_NoLockIsHeldWhileItWrites(t *testing.T) {
 	}}
 	require.NoError(t, c.Save(t.Context(), filepath.Join(t.TempDir(), "s"), o))
 	require.Greater(t, progress, 100)
+}
+
+// If two values of a key are saved, and the newer one has expired, the older one stays away.
+func TestSnapshot_ReplacedValueStaysAway(t *testing.T) {
+	c := ringtest.MustCache(t, ringtest.Tiny(1, 64<<10, 256))
+	const n = 20_000
+	ringtest.FillCache(t, c, 0, n, 100)
+	var key [8]byte
+	steps := 0
+	b := saveStepsAt(t, c, time.Now().Add(-time.Hour), false, func() {
+		steps++
+		for i := uint64(0); i < n && steps == 20; i++ {
+			binary.LittleEndian.PutUint64(key[:], i)
+			require.NoError(t, c.SetWithTTL(key[:], []byte("revoked"), time.Minute))
+		}
+	})
+	saved, d := entriesOf(t, b), ringtest.MustLoad(t, ringtest.WriteFile(t, b))
+	twice := 0
+	for i := range uint64(n) {
+		binary.LittleEndian.PutUint64(key[:], i)
+		if saved[string(key[:])].times == 2 {
+			twice++
+			require.False(t, d.Has(key[:]))
+		}
+	}
+	require.Greater(t, twice, n/100, "the test proves nothing")
+	require.EqualValues(t, d.Len(), d.Stats().RestoredEntries)
 }

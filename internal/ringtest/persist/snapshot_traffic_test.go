@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -62,8 +63,17 @@ func (w *blockingWriter) Write(b []byte) (int, error) {
 // saveSteps saves by steps, and calls fn between any two of them.
 func saveSteps(t testing.TB, c *ringcache.Cache, partial bool, fn func()) []byte {
 	t.Helper()
+	return saveStepsAt(t, c, time.Now(), partial, fn)
+}
+
+// saveStepsAt is saveSteps with a wall clock that shows at.
+func saveStepsAt(
+	t testing.TB, c *ringcache.Cache, at time.Time, partial bool, fn func(),
+) []byte {
+	t.Helper()
 	s, end := testhook.Saver(t.Context(), c, nil)
 	defer end()
+	s.Header.Mark.At.Wall = at
 	var b bytes.Buffer
 	s.To, s.Partial = &b, partial
 	walker := s.Walker
