@@ -113,7 +113,7 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		(to == policy.Main || b.policy.Filled || b.free(l)<<b.Shared.Shift <= 2*b.Longest)
 	if full || b.isNearlyFull(l) {
 		if full {
-			b.search()
+			b.search(false)
 		}
 		b.compact(to, n)
 		l = b.limits()
@@ -293,7 +293,7 @@ func (b *Store) Give(n, keep int) (missing int) {
 		return b.held() - least
 	}
 	least = max(keep, from-n)
-	if (b.Large || b.held() > least) && b.search() {
+	if (b.Large || b.held() > least) && b.search(true) {
 		return n // to compact first
 	}
 	if spares {
