@@ -50,10 +50,11 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 // For expired ones alone, it does so only in other buckets than the Set's: each Set has walked on
 // there, and more would take ttl-set of bench 10 % longer.
 func (b *Store) search(elsewhere bool) (found bool) {
-	live := b.live()
 	for n := 0; n < forgetStep && (b.hasForgotten() || elsewhere && b.mayBeGone()) &&
 		!b.Removals.IsStep(); n += expireStep {
+		live := b.live()
 		b.expireSome()
+		found = found || b.live() < live
 	}
-	return b.live() < live
+	return found
 }
