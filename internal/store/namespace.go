@@ -46,7 +46,7 @@ func (b *Store) isForgotten(r *ring.Ring, pos uint64, hd record.Header) bool {
 	return ok && b.Shared.Generations.Of(g).IsForgotten()
 }
 
-// search continues the walk for a Set that has no room, and reports whether it has found any record.
+// search continues the walk for a Set that has no room, and reports whether it has found a record.
 // For expired ones alone, it does so only in other buckets than the Set's: each Set has walked on
 // there, and more would take ttl-set of bench 10 % longer.
 func (b *Store) search(elsewhere bool) (found bool) {
