@@ -191,9 +191,9 @@ const (
 	// the cache. See docs/policy.md.
 	PolicyS3FIFO Policy = Policy(policy.S3FIFO)
 
-	// PolicyFIFO drops old entries first, read or not. (An overwrite may not renew an entry.) Its Sets
-	// are usually cheaper. Its hit ratio is usually lower, unless keys are read only once, long after
-	// their Set.
+	// PolicyFIFO usually drops old entries first, read or not. (An overwrite may not renew an entry.)
+	// Its Sets are usually cheaper. Its hit ratio is usually lower, unless keys are read only once,
+	// long after their Set.
 	PolicyFIFO Policy = Policy(policy.FIFO)
 )
 

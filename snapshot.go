@@ -39,8 +39,8 @@ type SaveOptions struct {
 	Partial bool
 
 	// Progress, if not nil, is called from time to time with the bytes of the records saved so far
-	// and their approximate total. It runs in the caller's goroutine, with no lock held. The last
-	// call, when everything is saved, has done equal to total.
+	// and, until they exceed it, their approximate total. It runs in the caller's goroutine, with no
+	// lock held. The last call, when everything is saved, has done equal to total.
 	Progress func(done, total int64)
 }
 

@@ -27,8 +27,8 @@ type Stats struct {
 	// Compressor fails.
 	Corruptions uint64
 
-	// EntriesCount is a gauge: the number of entries. It includes expired and invalidated entries that
-	// have not been removed yet, and the negative entries of GetOrLoad.
+	// EntriesCount is a gauge: the number of entries. It includes negative entries of GetOrLoad,
+	// expired ones that have not been removed yet and, for the whole cache, invalidated ones.
 	EntriesCount uint64
 
 	BytesSize    uint64 // a gauge: the bytes of these entries' records: keys, values and headers
@@ -45,13 +45,13 @@ type Stats struct {
 	ExpiredEntries  uint64 // entries that were removed because they had expired
 	RestoredEntries uint64 // entries that came from snapshots
 
-	// EffectiveMaxBytes is a gauge: the limit in force. It is below MaxBytesSize while the operating
-	// system refuses memory or the file system of Options.File is full.
+	// EffectiveMaxBytes is a gauge: the limit in force. It is below MaxBytesSize only if the operating
+	// system has refused memory or the file system of Options.File was full.
 	EffectiveMaxBytes uint64
 
 	// ReservedBytes is a gauge: the memory that records and indexes use, in whole chunks or pages, but
-	// not what Reset has left for new entries. DeadBytes is the part that holds dead records, of
-	// entries that were removed; IndexBytes, the part that holds indexes.
+	// not what Reset has left for new entries. DeadBytes is the part that holds dead records, such
+	// as those of removed entries; IndexBytes, the part that holds indexes.
 	ReservedBytes uint64
 	DeadBytes     uint64
 	IndexBytes    uint64
@@ -62,7 +62,7 @@ type Stats struct {
 	File        FileStats
 }
 
-// RefusedStats count the values that writes and loads did not store, by error.
+// RefusedStats count what writes and loads did not store because of these errors.
 type RefusedStats struct {
 	TooLarge    uint64 // ErrTooLarge
 	NoMemory    uint64 // ErrNoMemory

@@ -14,8 +14,7 @@ import (
 // remove the key, and the atomic writes, whose conditions are not checked yet, change nothing.
 
 // Set stores v under key, replacing an older value of key. The cache keeps the encoding of v and no
-// reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then an older value of key
-// is gone.
+// reference to v itself. The error is [ErrEncode] or one of [Cache.Set]; then key is absent.
 //
 // Set itself normally allocates only where [Cache.Set] does, for an encoding above 1 MB, and for
 // some keys above 120 bytes with the prefix.
@@ -136,7 +135,7 @@ func (t *Typed[K, V]) Touch(key K, ttl time.Duration) bool {
 }
 
 // Update applies fn to the entry of key, like [Cache.Update]. If the value cannot be decoded, or
-// the value that fn sets cannot be encoded, nothing changes.
+// the value that fn sets cannot be encoded, the value stays.
 func (t *Typed[K, V]) Update(key K, fn func(e *Entry[V])) error {
 	mustBeFunc("Update", fn != nil)
 	var room [stackKey]byte
@@ -235,7 +234,7 @@ func (t *Typed[K, V]) encodeBlock(
 }
 
 // GetOrLoad returns the value of key, and loads it if it is absent, like [Cache.GetOrLoad]. An
-// entry that cannot be decoded is removed, and its key loaded.
+// entry that cannot be decoded is usually removed, and its key loaded.
 //
 // If the loaded value cannot be encoded, the load has failed with [ErrEncode]. All waiting callers
 // get [ErrDecode] if its encoding, or an expired value returned instead ([Options].StaleIfError),
@@ -296,7 +295,7 @@ func (t *Typed[K, V]) discard(k []byte, h uint64) {
 
 // GetOrLoadBatch is [Cache.GetOrLoadBatch], with vals and found as in [Typed.GetBatch]. found[i] is
 // false if keys[i] has no value or has failed; a failed key is listed in err, which is then a
-// [*BatchError]. An entry that cannot be decoded is removed and loaded.
+// [*BatchError]. An entry that cannot be decoded is usually removed and loaded.
 func (t *Typed[K, V]) GetOrLoadBatch(
 	ctx context.Context, keys []K, vals []V, found []bool, load BatchLoadFunc[K, V],
 ) (hits int, err error) {

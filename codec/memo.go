@@ -24,10 +24,10 @@ type handle = memo.Handle
 //
 // The codec holds at most maxEntries values, whose encodings total at most maxBytes. If no more
 // values are in use, most lookups are hits, of 1,000 values or more about 99 %. A value whose
-// encoding is longer than 1/16 of maxBytes is never remembered. The Go heap holds about 8 KB
-// plus 91 bytes for each of maxEntries, and for each remembered value about 90 bytes, its encoding
-// and the value itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below
-// 1, or maxBytes is below maxEntries, as when the two are swapped.
+// encoding is longer than 1/16 of maxBytes is never remembered. The Go heap holds up to about 8 KB,
+// 91 bytes for each of maxEntries, and for each remembered value 90 bytes, its encoding and the
+// value itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or
+// maxBytes is below maxEntries, as when the two are swapped.
 func Memo[V any](
 	c interface {
 		Append(dst []byte, v V) ([]byte, error)
