@@ -56,8 +56,8 @@ func (c *Cache) GetBatch(dst []byte, keys, vals [][]byte) (out []byte, hits int)
 
 // SetBatch stores vals[i] under keys[i] for each i, like calls to [Cache.Set] in that order, but
 // reads memory for many keys in parallel. It tries all entries even if some fail, and returns the
-// first error, with its index. It panics if vals is shorter than keys. It allocates and locks like
-// Set, for each key separately.
+// first error, with its index. It panics if vals is shorter than keys. It locks like Set, for each
+// key separately.
 func (c *Cache) SetBatch(keys, vals [][]byte) error { return c.setBatch(keys, vals, byOptions) }
 
 // SetBatchWithTTL is [Cache.SetBatch] with the TTL of [Cache.SetWithTTL] for all entries.

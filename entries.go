@@ -13,9 +13,10 @@ import (
 // it is replaced, removed, expired or evicted, or the cache is closed.
 //
 // If the key is longer than 65,535 bytes, or the value longer than 1/16 of MaxBytes or 4 GB, Set
-// returns ErrTooLarge; if there is no memory for the entry, ErrNoMemory. After an error, k is absent,
-// so you may ignore the error if you can do without the entry. Set normally allocates on the Go heap
-// only to grow internal tables and buffers, or to copy entries for [Options].OnRemove.
+// returns ErrTooLarge; if there is no memory for the entry, ErrNoMemory. After an error, k is
+// absent, so you may ignore the error if you can do without the entry. Set normally allocates on
+// the Go heap only to grow tables and buffers, for [Options].OnRemove, or for long keys in
+// namespaces.
 func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
 
 // SetWithTTL is [Cache.Set] with a TTL for this entry, which takes precedence over [Options].TTL; 0

@@ -10,7 +10,7 @@ import (
 
 // TTL returns the remaining time to live of k's entry, and whether k is present: 0 and true for an
 // entry that never expires, 0 and false on a miss. With [Options].ExpireAfterAccess, reads can
-// extend that time. TTL counts neither in [Stats] nor as a read.
+// extend that time. TTL counts neither as a lookup nor as a read.
 func (c *Cache) TTL(k []byte) (time.Duration, bool) {
 	_, expiry, got := c.find(nil, k, 0, asWritten)
 	return c.left(expiry, got), got == hit

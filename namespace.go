@@ -104,9 +104,9 @@ func (c *Cache) dropNamespace(name string) error {
 	return n.(*Cache).space.reset(c.engine, true)
 }
 
-// Reset removes all entries. In a namespace this takes constant time; the whole cache, with all
-// namespaces, is emptied bucket by bucket. Once it has returned, no value set before the call is
-// found, not even by another process that opens the same file (Options.File). An entry set
+// Reset removes all entries. In a namespace this usually takes constant time; the whole cache, with
+// all namespaces, is emptied bucket by bucket. Once it has returned, no value set before the call
+// is found, not even by another process that opens the same file (Options.File). An entry set
 // concurrently may or may not remain; the result of a load that began earlier does not.
 //
 // The cache keeps its memory for new entries, and its counters. After Close, a file keeps its

@@ -53,17 +53,17 @@ func (c *Cache) SaveToFile(path string) error {
 // Save writes a snapshot to the file at path: keys and values, their remaining times to live, and
 // their state in the eviction policy. At any time, even after a crash, the file at path is either
 // the old one or the new one, complete and synced to disk: the new one is written under another
-// name in the same directory, with mode 0600. Files left there by a process that died are usually
-// removed by the next Save to the same path. Missing directories are created. If path is a symbolic
-// link that the kernel follows, its target is replaced; a link to a missing file is an error. A
-// relative path is resolved when Save begins. Save replaces only a regular file that it can read:
-// anything else, any cache's [Options].File and the files that belong to it are errors.
+// name in the same directory, on Unix with mode 0600. Files left there by a process that died are
+// usually removed by the next Save to the same path. Missing directories are created. If path is a
+// symbolic link that the kernel follows, its target is replaced; a link to a missing file is an
+// error. A relative path is resolved when Save begins. Save replaces only a regular file that it
+// can read: anything else, any cache's [Options].File and the files that belong to it are errors.
 //
 // Other goroutines may use the cache meanwhile: Save locks buckets briefly, and never while it
-// writes to the file. An entry that is present throughout is saved, with one of its values if it is
-// set again, unless it becomes small or large meanwhile (see [Cache.All]); one that was deleted
-// earlier is not. Each goroutine uses a few megabytes, more for longer values. Blocks may be
-// compressed.
+// writes to the file. A complete snapshot has each entry that is present throughout, with one of
+// its values if it is set again, unless it becomes small or large meanwhile (see [Cache.All]), and
+// none that was deleted earlier. Each goroutine uses up to a few megabytes, more for longer values.
+// Blocks may be compressed.
 //
 // On an error the file at path is unchanged, unless only syncing its directory failed. The error
 // may be the context's, [ErrClosed] or the file system's.

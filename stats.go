@@ -96,7 +96,7 @@ type CompressionStats struct {
 	BytesBefore uint64 // the bytes of their records before that
 	BytesAfter  uint64 // and approximately after it
 
-	// Errors counts calls to the Compressor that failed, panicked or returned wrong bytes, and
+	// Errors counts calls to the Compressor that failed, panicked or restored wrong bytes, and
 	// dictionaries that could not be written to their file.
 	Errors uint64
 
