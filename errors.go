@@ -126,7 +126,7 @@ type BatchError struct {
 // KeyError is the error for one key of a batch.
 type KeyError struct {
 	Index int   // of the key in the batch
-	Err   error // like those of [Cache.GetOrLoad], without the name of the method
+	Err   error // like those of [Cache.GetOrLoad], without their beginning
 }
 
 // Error returns the first error with its index, and the number of others.

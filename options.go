@@ -32,8 +32,8 @@ const defaultRefreshTimeout = 30 * time.Second
 // default. Durations other than SoftTimeout must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
 	// MaxBytes limits the memory for records and index together; Memory in the package documentation
-	// has the exceptions. It is required, from 256 KB to 4 TB. Below 64 MB, a cache has fewer buckets,
-	// so fewer goroutines can write at the same time.
+	// has the exceptions. It is required, from 256 KB to 4 TB. A cache made below 64 MB has fewer
+	// buckets, so fewer goroutines can write at the same time.
 	MaxBytes int
 
 	// Policy chooses the entries that a full cache evicts.
@@ -50,9 +50,9 @@ type Options struct {
 
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
 	// expires. A write restarts the idle time, and so does a read in its second half, so an entry may
-	// expire as early as half the idle time after its last read. Reads are Get and its variants, Has,
-	// GetBatch, GetOrLoad, and writes that inspect the old value, but not Peek, TTL, loops and
-	// snapshots.
+	// expire early by half the idle time (at least one tick). Reads are Get and its variants, Has,
+	// GetBatch, GetOrLoad, and writes that inspect the old value, but not Peek, TTL, loops, snapshots
+	// and lookups of negative entries.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File
@@ -69,8 +69,8 @@ type Options struct {
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of refreshes: loads of entries that are due (RefreshAhead) or
-	// stale (StaleIfError), which are not canceled with a caller's context. The default is 30 seconds.
-	// Other loads have no deadline; their context ends when the last caller stops waiting.
+	// stale (StaleIfError), which no caller's context alone cancels. The default is 30 seconds. Other
+	// loads have no deadline; their context ends when the last caller stops waiting.
 	RefreshTimeout time.Duration
 
 	// StaleIfError is how long after its expiry an entry may be kept as a stale value.
@@ -89,11 +89,12 @@ type Options struct {
 	// or reset. It is not called for negative entries ([ErrAbsent]), or those that remain at Close,
 	// are damaged, or do not come back when File is opened. It may keep key and value: copies.
 	//
-	// OnRemove runs in the goroutine whose call or load removed the entry, before that returns, with
-	// no lock held. It may call any method of the cache, but never ends if it waits for the load that
-	// called it, and may not if it sets each evicted entry again. The key may have been set again by
-	// then. A panic leaves the cache consistent, but OnRemove may then not be called for other entries
-	// that the call has removed, and a value for which entries were evicted might not be stored.
+	// OnRemove runs in the goroutine whose call or load removed the entry, before that call returns,
+	// with no lock held. It may call any method of the cache, but never ends if it waits for the load
+	// that called it, and may not if it sets each evicted entry again. The key may have been set again
+	// by then. A panic leaves the cache consistent, but OnRemove may then not be called for other
+	// entries that the call has removed, and a value for which entries were evicted might not be
+	// stored.
 	OnRemove func(Removal)
 
 	// HugePages determines when the cache asks the operating system for large pages, which can speed
@@ -110,7 +111,7 @@ type Options struct {
 	//
 	// All files must be regular, and owned by the effective user, even if that is root; otherwise the
 	// error states the kind of file, or is [os.ErrPermission]. Group and other permissions are
-	// removed. If a file holds anything else, the error is [ErrCorrupt]. A rejected file is left
+	// removed. If a file holds other data, the error is usually [ErrCorrupt]. A rejected file is left
 	// unchanged. MaxBytes may change from one opening to the next, within the limits of
 	// [Cache.Resize]. Linux, macOS and the BSDs support File; on Windows, for example, the error is
 	// [errors.ErrUnsupported].
@@ -127,19 +128,19 @@ type Options struct {
 	// the default, 0.
 	Version uint64
 
-	// Compressor, if not nil, can let a cache hold more entries. Values that would be evicted are
-	// compressed and kept in a cold part, up to half of the memory, if they become small enough. A Get
-	// of a cold value locks the bucket and decompresses the value, often within microseconds; the
+	// Compressor, if not nil, can let a cache hold more entries. Values that would be evicted are kept
+	// in a cold part, up to half of the memory, compressed if they become small enough. A Get of a
+	// cold value locks the bucket and, if needed, decompresses it, often within microseconds; the
 	// second one usually moves it back. See package [github.com/ringcache/ringcache/compress/s2].
 	//
 	// One goroutine compresses, until Close. Sets do not wait for it, but they move the values that
-	// they would otherwise evict, and take longer. Dictionaries and buffers, usually a few megabytes,
-	// are on the Go heap. Large values (see Caveats in the package documentation) are not compressed.
+	// they would otherwise evict, and take longer. Dictionaries and buffers, usually up to 10 MB, are
+	// on the Go heap. Large values (see Caveats in the package documentation) are not compressed.
 	Compressor Compressor
 
 	// ExpectedEntries, unless 0, is the approximate number of entries that the cache will hold. The
-	// index then begins at about the size that they need, instead of growing in steps. Overestimating
-	// wastes memory, up to about a sixth of MaxBytes.
+	// index of an empty cache then begins at about the size that they need, up to a sixth of MaxBytes,
+	// instead of growing in steps. Overestimating wastes memory.
 	ExpectedEntries int
 }
 
@@ -213,14 +214,14 @@ func nameOf(value int, names ...string) string {
 type HugePages uint8
 
 const (
-	// HugePagesWhenFull, the default, asks for large pages for the index and, without Options.File,
-	// for memory that entries have filled.
+	// HugePagesWhenFull, the default, usually asks, from 128 MB on, for large pages for the index and,
+	// without Options.File, for memory that entries have filled.
 	HugePagesWhenFull HugePages = HugePages(chunk.WhenFull)
 
 	// HugePagesOff asks for small pages, even if the system provides large ones by default.
 	HugePagesOff HugePages = HugePages(chunk.Never)
 
-	// HugePagesAtOnce asks for large pages before memory is used, which can delay some Sets by
+	// HugePagesAtOnce asks for large pages before memory is first used, which can delay some Sets by
 	// milliseconds.
 	HugePagesAtOnce HugePages = HugePages(chunk.AtOnce)
 )

@@ -15,12 +15,13 @@ import (
 
 // LoadReport describes what [Load] found in a snapshot.
 type LoadReport struct {
-	// Entries is the number of entries of the snapshot that were stored. If the cache is smaller
-	// than the snapshot, later entries may have evicted some of them.
+	// Entries is the number of entries of the snapshot that were stored. If the cache is smaller than
+	// the snapshot, later entries may have evicted some of them, and entries of a partial snapshot may
+	// count twice.
 	Entries int
 
-	// DiscardedBlocks is about the number of damaged and missing blocks. A file that is refused as
-	// a whole counts as one; a missing file counts as none.
+	// DiscardedBlocks is about the number of damaged and missing blocks. A missing end counts as one
+	// or two, a file that is refused as a whole as one, a missing file as none.
 	DiscardedBlocks int
 
 	// Err is nil if no defect was found. Otherwise it describes one, and names the file:

@@ -73,16 +73,16 @@ type RefusedStats struct {
 type LoadStats struct {
 	Started uint64
 
-	// Errors counts loads that failed, except some refreshes whose key was written meanwhile.
+	// Errors counts loads that failed, except some refreshes that were no longer wanted.
 	Errors uint64
 
 	// Dropped counts loads whose result the cache did not accept, as when the key was written
 	// meanwhile.
 	Dropped uint64
 
-	// StaleHits counts keys for which an expired value was returned (Options.StaleIfError).
-	// NegativeHits counts keys that were not loaded because an earlier load found no value
-	// (ErrAbsent). Both are included in Stats.Misses.
+	// StaleHits counts expired values that were returned or could not be decoded
+	// (Options.StaleIfError). NegativeHits counts keys that were not loaded because an earlier load
+	// found no value (ErrAbsent). Both are included in Stats.Misses.
 	StaleHits    uint64
 	NegativeHits uint64
 }

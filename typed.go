@@ -15,7 +15,8 @@ import (
 	"github.com/ringcache/ringcache/internal/scratch"
 )
 
-// Key is the constraint on the keys of a [Typed] view. The bytes of a key in the cache are:
+// Key is the constraint on the keys of a [Typed] view. After the prefix, a key's bytes in the cache
+// are:
 //
 //   - for a string or byte slice, its own bytes;
 //   - for an integer of 8, 16, 32 or 64 bits, its 1, 2, 4 or 8 bytes in big-endian order, negative
