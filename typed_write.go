@@ -61,7 +61,7 @@ func (t *Typed[K, V]) SetIfAbsent(
 	return was, stored, err
 }
 
-// CompareAndSwap stores new, as [Typed.Set] does, if the value of key has the same encoding as old.
+// CompareAndSwap stores new if the value of key has the same encoding as old. The TTL stays.
 // If either cannot be encoded, nothing changes.
 func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error) {
 	var room [stackKey]byte
@@ -79,8 +79,8 @@ func (t *Typed[K, V]) CompareAndSwap(key K, old, new V) (swapped bool, err error
 	return t.cache.CompareAndSwap(t.key(room[:0], key), was, data)
 }
 
-// SetIfChanged stores v, as [Typed.Set] does, unless the value of key has the same encoding, and
-// reports whether it did. If v cannot be encoded, nothing changes.
+// SetIfChanged stores v unless the value of key has the same encoding, and reports whether it did.
+// An existing entry keeps its TTL. If v cannot be encoded, nothing changes.
 func (t *Typed[K, V]) SetIfChanged(key K, v V) (changed bool, err error) {
 	var room [stackKey]byte
 	s := scratch.Get()
