@@ -102,7 +102,7 @@ func (b *Bus) Namespace(name string) *Bus {
 // may share messages; many keys need several.
 //
 // Whatever Del returns, the keys are gone from this cache. After an error, other instances may keep
-// them until a message gets through; Run tries to send one every MaxStale. If ctx ends first, Del
+// them until a message gets through; Run goes on trying to send one. If ctx ends first, Del
 // returns its error, wrapped.
 func (b *Bus) Del(ctx context.Context, keys ...[]byte) error {
 	err := b.tell(ctx, opDelete, keys)

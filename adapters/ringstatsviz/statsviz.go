@@ -30,7 +30,7 @@ var ErrInvalidName = errors.New("name must be UTF-8 and not empty")
 // Mount adds a page with live plots of the caches and of the Go runtime to mux at [Path]. For each
 // cache it plots, under its name, the hit ratio, operations, memory, evictions and entries. If it
 // returns an error, such as [ErrInvalidName], it has mounted nothing. It panics if a cache is nil,
-// or if mux already has a handler at Path.
+// or if mux refuses a pattern.
 //
 // A goroutine reads the statistics, by default once a second, even if the page is not open, until
 // the server that Mount returns is closed. Options are those of statsviz, such as

@@ -71,7 +71,7 @@ var questions = []question{
 		rewriting("values of different lengths", "churn", 0.95, churn.NsWrite),
 		rewriting("values that grow", "append", 0.7, churn.NsWrite),
 	}},
-	{name: "kept", title: "Live entries found after they were rewritten", rows: []row{
+	{name: "kept", title: "Live entries found at the end", rows: []row{
 		rewriting("values of different lengths", "churn", 0.7, churn.Found),
 		rewriting("values of different lengths", "churn", 0.95, churn.Found),
 		rewriting("values that grow", "append", 0.7, churn.Found),
