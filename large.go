@@ -132,8 +132,9 @@ func (c *engine) retryLocked(b, own *bucket, w *write, err error) error {
 		}
 		more = c.takeLackLocked(b, w)
 		if lack := b.Lack(w.Bytes); lack > 0 && b.Large {
-			own.takeRemovalsLocked(w) // or it would release no more than one step
-			own.Give(lack<<c.shared.Shift, 0)
+			for n := lack << c.shared.Shift; n > 0; n = own.Give(n, 0) {
+				own.takeRemovalsLocked(w) // or it would release no more than one step
+			}
 		}
 		if b.Set(&w.Write) == nil {
 			return nil
@@ -183,7 +184,9 @@ func (c *engine) takeFromLocked(
 	} else {
 		defer other.unlockFor(w)
 	}
-	other.Give(bytes-s.Pool.Spare(), keep)
+	for n := bytes - s.Pool.Spare(); n > 0; n = other.Give(n, keep) {
+		other.takeRemovalsLocked(w)
+	}
 	return true
 }
 

@@ -406,20 +406,23 @@ func (c *engine) run(g *loadGroup, fn byteLoader) {
 			}
 		}
 	}()
-	var removed *store.Removals
 	for i, l := range g.call(fn, keys) {
+		if errors.Is(l.Err, ErrAbsent) {
+			l.Err = ErrAbsent
+		}
 		g.calls[i].Result.loaded = l
-		removed = c.storeResult(g.calls[i], g.kind, removed)
 	}
-	if removed != nil { // OnRemove may ask for these keys: none is still being loaded
-		g.calls = slices.DeleteFunc(g.calls, func(f *loadCall) bool {
-			failed := f.Result.failed()
-			if failed {
-				end(f)
-			}
-			return failed
-		})
-		c.notify(&write{removals: removed})
+	// OnRemove may ask for these keys: it is called once none of them is still being loaded.
+	g.calls = slices.DeleteFunc(g.calls, func(f *loadCall) bool {
+		failed := f.Result.failed()
+		if failed {
+			end(f)
+		}
+		return failed
+	})
+	var removed *store.Removals
+	for i, f := range g.calls {
+		removed = c.storeResult(f, g.kind, removed, i == len(g.calls)-1)
 	}
 }
 
@@ -440,20 +443,18 @@ func (g *loadGroup) call(fn byteLoader, keys [][]byte) []loaded {
 	return failed
 }
 
-// storeResult stores the result of a load in a record of that kind, unless the load has failed or
-// was invalidated. It returns removed with the entries that it has removed.
+// storeResult stores the result of a load that has not failed in a record of that kind, unless it
+// was invalidated. It passes what was removed for this result and earlier ones to OnRemove if it is
+// the last, else it returns it.
 func (c *engine) storeResult(
-	f *loadCall, kind record.Kind, removed *store.Removals,
+	f *loadCall, kind record.Kind, removed *store.Removals, last bool,
 ) *store.Removals {
 	l := &f.Result
-	w := write{cond: ifListed, call: f, counted: true, quiet: true, removals: removed}
+	w := write{cond: ifListed, call: f, counted: true, quiet: !last, removals: removed}
 	w.Key, w.Value, w.Hash, w.Reason = f.Key, l.Value, f.Hash, store.Replaced
 	w.Kind = kind
-	if errors.Is(l.Err, ErrAbsent) {
-		l.Err = ErrAbsent
+	if l.Err == ErrAbsent {
 		w.Value, w.Kind, w.Reason = nil, w.Kind|record.Negative, store.Deleted
-	} else if l.Err != nil {
-		return removed
 	}
 	if l.TTL = c.shared.Jittered(l.TTL); l.TTL != 0 {
 		w.life = withTTL(l.TTL)

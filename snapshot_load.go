@@ -263,7 +263,10 @@ func (t *restorer) restoreStep(
 	b.lock()
 	defer b.unlockFor(w)
 	isLarge := func(lb *bucket) bool { return lb.FindOrExpire(&w.Write, new(store.Found)) }
-	remove := func(lb *bucket) bool { return lb.Delete(&w.Write, nil) }
+	remove := func(lb *bucket) bool {
+		there := isLarge(lb) // a negative entry too
+		return lb.Delete(&w.Write, nil) || there
+	}
 	for bytes := 0; n < len(rs) && bytes < store.StepBytes && (hashes[n]^hashes[0])&t.c.mask == 0; {
 		r := &rs[n]
 		rec := body[r.At:][:r.Total()]

@@ -294,7 +294,7 @@ func (b *Store) Give(n, keep int) (missing int) {
 	}
 	least = max(keep, from-n)
 	if (b.Large || b.held() > least) && b.search(true) {
-		return n // to compact first
+		return max(n-(from-b.held()), 0) // to compact first
 	}
 	if spares {
 		return 0

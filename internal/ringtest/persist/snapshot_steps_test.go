@@ -131,8 +131,13 @@ func TestSnapshot_NoLockIsHeldWhileItWrites(t *testing.T) {
 func TestSnapshot_ReplacedValueStaysAway(t *testing.T) {
 	c := ringtest.MustCache(t, ringtest.Tiny(1, 64<<10, 256))
 	const n = 20_000
-	ringtest.FillCache(t, c, 0, n, 100)
 	var key [8]byte
+	for i := range uint64(n / 2) { // ErrAbsent is an older value too
+		binary.LittleEndian.PutUint64(key[:], i)
+		_, err := c.GetOrLoad(t.Context(), nil, key[:], ringtest.FindsNothing)
+		require.ErrorIs(t, err, ringcache.ErrAbsent)
+	}
+	ringtest.FillCache(t, c, n/2, n/2, 100)
 	steps := 0
 	b := saveStepsAt(t, c, time.Now().Add(-time.Hour), false, func() {
 		steps++

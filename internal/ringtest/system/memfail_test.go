@@ -307,3 +307,35 @@ func TestMemory_RefusedToMany(t *testing.T) {
 	require.Zero(t, failed.Load())
 	require.NoError(t, ringtest.Validate(c))
 }
+
+// A bucket that holds all memory, with a few expired entries, gives some to the others, whose Sets
+// find it.
+func TestMemory_ExpiredEntriesElsewhere(t *testing.T) {
+	for _, size := range []int{30, 3000, 30_000} {
+		var m quotaMemory
+		m.allowed.Store(2 << 20)
+		g := ringtest.Tiny(2, 4096, 2048)
+		g.Memory = m.memory()
+		c, age := ringtest.TimedCache(t, g)
+		*age = time.Minute
+		number := func(id uint32) uint32 {
+			_, h := ringtest.KeyOf(c, ringtest.TrafficKey(nil, id))
+			return uint32(ringtest.BucketOf(c, h).Number)
+		}
+		id := uint32(0)
+		for n := 0; !ringtest.Shared(c).Pool.Limited(); id++ {
+			if number(id) == 0 {
+				n++
+				k := ringtest.TrafficKey(nil, id)
+				require.NoError(t, c.SetWithTTL(k, make([]byte, 20), time.Duration(1/(1+n%50))*time.Second))
+			}
+		}
+		*age += 2 * time.Second
+		for end := id + 400; id < end; id++ {
+			if number(id) != 0 {
+				require.NoError(t, c.Set(ringtest.TrafficKey(nil, id), make([]byte, size)), size)
+			}
+		}
+		require.NoError(t, ringtest.Validate(c))
+	}
+}
