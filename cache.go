@@ -60,7 +60,7 @@ type engine struct {
 	// arena is the large buckets, and the state that balances them with the small ones.
 	arena struct {
 		mu      sync.Mutex // one writer at a time
-		hand    uint32     // the next small bucket to release memory
+		hand    uint32     // whose turn it is to release memory, modulo their number
 		buckets [store.LargeBuckets]bucket
 	}
 }

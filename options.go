@@ -104,10 +104,10 @@ type Options struct {
 
 	// File, if not empty, is the path of a file that holds the entries: see the section Files of the
 	// package documentation. It is created with mode 0600 if it does not exist; its directory must
-	// exist. With a Compressor, a file beside it, with the suffix ".dict", holds the dictionaries;
-	// with namespaces, one with ".names" their names. A relative path is resolved once, when the
-	// cache is created. If it is a symbolic link, that is followed if possible. Only one cache at a
-	// time can use a file; others get [ErrInUse].
+	// exist. A Compressor's dictionaries are stored beside it in a file with the suffix ".dict", and
+	// the names of namespaces in one with ".names". A relative path is resolved once, when the cache
+	// is created. If it is a symbolic link, that is followed if possible. Only one cache at a time can
+	// use a file; others get [ErrInUse].
 	//
 	// All files must be regular, and owned by the effective user, even if that is root; otherwise the
 	// error states the kind of file, or is [os.ErrPermission]. Group and other permissions are

@@ -262,9 +262,9 @@ func (t *restorer) restoreStep(
 	b, s, w := t.c.bucket(hashes[0]), t.c.shared, &t.w
 	b.lock()
 	defer b.unlockFor(w)
-	isLarge := func(lb *bucket) bool { return lb.FindOrExpire(&w.Write, new(store.Found)) }
+	isThere := func(lb *bucket) bool { return lb.FindOrExpire(&w.Write, new(store.Found)) }
 	remove := func(lb *bucket) bool {
-		there := isLarge(lb) // a negative entry too
+		there := isThere(lb) // a negative entry too
 		return lb.Delete(&w.Write, nil) || there
 	}
 	for bytes := 0; n < len(rs) && bytes < store.StepBytes && (hashes[n]^hashes[0])&t.c.mask == 0; {
@@ -280,7 +280,7 @@ func (t *restorer) restoreStep(
 			continue
 		}
 		added, ok := false, plain && !b.Closed && !s.IsLarge(len(rec)) &&
-			(s.LargeKeysOf(w.Hash).Load() == 0 || !t.c.inLargeLocked(w, isLarge))
+			(s.LargeKeysOf(w.Hash).Load() == 0 || !t.c.inLargeLocked(w, isThere))
 		if ok {
 			added, ok = b.Restore(&w.Write, rec, t.replace)
 		}

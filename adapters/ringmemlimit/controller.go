@@ -241,8 +241,8 @@ func (o Options) ceiling() int64 {
 // Close ends the controller after waiting for a change in progress. The cache keeps its bound, and
 // the program its GOMEMLIMIT. A second Close does nothing.
 //
-// Options.OnRemove of the cache may run in the controller's goroutine. It must not call Close, which
-// would deadlock, and a panic in it ends the process.
+// Options.OnRemove of the cache may run in the controller's goroutine. It must not call Close,
+// which would deadlock, and a panic in it ends the process.
 func (c *Controller) Close() {
 	c.stopOnce.Do(func() { close(c.stopping) })
 	<-c.done
