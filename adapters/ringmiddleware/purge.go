@@ -2,6 +2,7 @@ package ringmiddleware
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +24,9 @@ import (
 // the handler is called, shows this: a stamp that is not later than it belongs to a group that has
 // not been invalidated since, and if there was no invalidation at all, the others are good too.
 
-// clock has the latest stamp, and the stamp of the latest invalidation.
-type clock struct{ stamp, purged uint64 }
+// clock has the latest stamp, and the stamp of the latest invalidation. Stamps of one epoch are in
+// the order in which they were drawn; an epoch ends when the record is lost.
+type clock struct{ epoch, stamp, purged uint64 }
 
 const (
 	maxTags  = 64 // of a response; with more it is not stored
@@ -93,11 +95,13 @@ func (s store) tick(purge bool) (c clock) {
 		var ok bool
 		c, ok = decodeClock(e.Value)
 		c.stamp = max(c.stamp+1, uint64(time.Now().UnixNano())) // after an eviction too
+		if !ok {
+			c.epoch = rand.Uint64()
+		}
 		if purge || !ok {
 			c.purged = c.stamp
 		}
-		e.Set(binary.LittleEndian.AppendUint64(
-			binary.LittleEndian.AppendUint64(nil, c.stamp), c.purged))
+		e.Set(c.encode())
 	})
 	if err != nil {
 		s.cache.Del(key) // the next clock has been purged since
@@ -105,11 +109,18 @@ func (s store) tick(purge bool) (c clock) {
 	return c
 }
 
+func (c clock) encode() []byte {
+	v := binary.LittleEndian.AppendUint64(nil, c.epoch)
+	v = binary.LittleEndian.AppendUint64(v, c.stamp)
+	return binary.LittleEndian.AppendUint64(v, c.purged)
+}
+
 func decodeClock(v []byte) (c clock, ok bool) {
-	if len(v) != 16 {
+	if len(v) != 24 {
 		return c, false
 	}
-	return clock{binary.LittleEndian.Uint64(v), binary.LittleEndian.Uint64(v[8:])}, true
+	n := binary.LittleEndian
+	return clock{n.Uint64(v), n.Uint64(v[8:]), n.Uint64(v[16:])}, true
 }
 
 // stamp returns the stamp of a group, and false if there is none.
@@ -164,7 +175,8 @@ func (s store) stamps(groups []string, called clock) (stamps []uint64, ok bool) 
 		stamps = append(stamps, stamp)
 	}
 	now := s.clock()
-	return stamps, now.purged == called.purged || !later && now.stamp >= called.stamp
+	unchanged := now.purged == called.purged || !later && now.stamp >= called.stamp
+	return stamps, unchanged && now.epoch == called.epoch
 }
 
 // haveStamps reports whether the stamps of groups are still those of an entry.

@@ -262,3 +262,25 @@ func TestPurge_WhileAGroupIsMade(t *testing.T) {
 		require.NoError(t, cache.Close())
 	}
 }
+
+// A clock that is evicted during a call may begin again at an earlier time.
+func TestPurge_ClockLostAndSetBack(t *testing.T) {
+	cache := ringcache.New(32 << 20)
+	defer cache.Close()
+	s := store{cache: cache}
+	called := s.tick(false)
+	called.stamp += uint64(time.Hour)
+	require.NoError(t, cache.Set(s.groupKey(nil, "c"), called.encode()))
+	require.Equal(t, called, s.clock())
+
+	cache.Del(s.groupKey(nil, "c"))
+	s.purge("tred")
+	_, err := s.makeStamp("tred")
+	require.NoError(t, err)
+	now := s.clock()
+	require.Less(t, now.stamp, called.stamp)
+	now.stamp = called.stamp + 1 // when the call ends
+	require.NoError(t, cache.Set(s.groupKey(nil, "c"), now.encode()))
+	_, ok := s.stamps([]string{"tred"}, called)
+	require.False(t, ok)
+}
