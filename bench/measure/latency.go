@@ -95,13 +95,14 @@ func allocate() (stop func()) {
 	tick, stopped := time.NewTicker(time.Millisecond), make(chan struct{})
 	alive := make([][]byte, 10_000)
 	go func() {
+		begin := time.Now()
 		for next := 0; ; {
 			select {
 			case <-tick.C:
 			case <-stopped:
 				return
 			}
-			for range 200 {
+			for due := 200 * int(time.Since(begin)/time.Millisecond); next < due; {
 				alive[next%len(alive)] = make([]byte, 1000)
 				next++
 			}

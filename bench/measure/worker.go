@@ -38,6 +38,7 @@ type worker struct {
 	zipfDraws int      // how many
 	version   uint64   // of the values that this worker sets
 	ids       [batch]uint64
+	mixed     int // operations of mix
 
 	key, val, dst []byte
 	keys, vals    [][]byte // for batches
@@ -250,9 +251,9 @@ func readThrough(w *worker) error {
 
 // mix is nine Gets and a Set.
 func mix(w *worker) error {
-	for i, id := range w.ids {
+	for _, id := range w.ids {
 		var err error
-		if i%10 == 9 {
+		if w.mixed++; w.mixed%10 == 0 {
 			err = w.set(id, w.version)
 		} else {
 			err = w.get(id)

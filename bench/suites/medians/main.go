@@ -1,7 +1,7 @@
 // Command medians reads the results of several rounds from standard input and prints a Markdown
 // table of their medians, with the lowest and the highest. Each line has three fields separated by
 // tabs: row, column, value. Other lines are ignored. With -base COLUMN, the other columns show the
-// ratio of their median to that column's as well, where the ranges do not overlap.
+// ratio of their median to that column's as well, marked ~ where the ranges overlap.
 package main
 
 import (
