@@ -55,7 +55,7 @@ func NewCollector() *Collector {
 // [ErrNameTaken] or [ErrInvalidName], it has changed nothing. It panics if cache is nil.
 //
 // A closed cache is still exported. To replace it with a new cache, call [Collector.Unregister]
-// first: Prometheus then sees a counter reset.
+// first.
 func (c *Collector) Register(name string, cache *ringcache.Cache) error {
 	if cache == nil {
 		panic("ringprometheus: register cache: cache is nil")

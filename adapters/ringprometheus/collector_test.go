@@ -113,7 +113,7 @@ func TestCollector_ClosedCache(t *testing.T) {
 	require.NoError(t, pages.Set([]byte("key"), []byte("value")))
 	require.NoError(t, pages.Close())
 	want := `
-# HELP ringcache_memory_bytes Memory outside the Go heap that entries and index use.
+# HELP ringcache_memory_bytes Memory that entries and index use, usually outside the Go heap.
 # TYPE ringcache_memory_bytes gauge
 ringcache_memory_bytes{cache="pages"} 0
 # HELP ringcache_sets_total Calls that set a key, refused ones included.

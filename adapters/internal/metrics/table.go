@@ -75,8 +75,8 @@ var All = []Metric{
 		"Failures of the compressor.",
 		"", one(func(s *stats) uint64 { return s.Compression.Errors })},
 	{Counter, "evicted_misses_total", "eviction.misses", "{lookup}",
-		"Misses of keys whose entries had been evicted lately. A larger cache would have found " +
-			"most of them.",
+		"Misses of keys whose entries had been evicted lately. A larger cache would " +
+			"probably have found many.",
 		"", one(func(s *stats) uint64 { return s.EvictedMisses })},
 	{Counter, "hash_collisions_total", "hash.collisions", "{entry}",
 		"Entries that a call examined because of their hash, and that had another key.",
@@ -108,7 +108,7 @@ var All = []Metric{
 		"Bytes of the entries: keys, values and headers.",
 		"", one(func(s *stats) uint64 { return s.BytesSize })},
 	{Gauge, "memory_bytes", "memory.usage", "By",
-		"Memory outside the Go heap that entries and index use.",
+		"Memory that entries and index use, usually outside the Go heap.",
 		"", one(func(s *stats) uint64 { return s.ReservedBytes })},
 	{Gauge, "dead_bytes", "dead.usage", "By",
 		"The part of the memory that replaced, deleted, invalidated and expired entries still " +
