@@ -21,16 +21,17 @@
 //
 // Keys and values may be empty; a nil key is the same as an empty one. A key can be up to 65,535
 // bytes long (65,527 in a namespace); a new value, up to 1/16 of MaxBytes and less than 4 GB. A
-// [Typed] view has keys and values of your own types. A namespace ([Cache.Namespace]) is a Cache
-// that shares another one's memory.
+// [Typed] view has values of your own type, and string, []byte or integer keys. A namespace
+// ([Cache.Namespace]) is a Cache that shares another one's memory.
 //
 // # Times to live
 //
 // These rules apply to every time to live (TTL): the argument of SetWithTTL, SetBatchWithTTL,
 // SetIfAbsent, Touch and [Entry.SetWithTTL], the result of a load ([LoadFunc]), and [Options].TTL.
 //
-//   - In the process that set it, an entry expires by a monotonic clock: after its TTL, or up to
-//     one tick of 100 ms earlier. With Options.StaleIfError, it may be returned later.
+//   - In the cache that set it, unless the machine sleeps, an entry expires by a monotonic clock:
+//     after its TTL, less any Options.TTLJitter, or up to one tick of 100 ms earlier. With
+//     StaleIfError, it may be returned later.
 //   - As an argument or in Options, 0 means no TTL. From a load, 0 means Options.TTL.
 //   - As an argument, a negative TTL stores nothing, removes any existing entry of the key, and is
 //     not an error. (SetIfAbsent uses its TTL only for a new entry.)
@@ -65,10 +66,10 @@
 // effect. Batches, loops, Len, Reset, Resize and Stats may see some concurrent changes and miss
 // others.
 //
-// No lock is held while your code runs: functions passed to Update or GetOrLoad,
+// Your code is called with no mutex held: functions passed to Update or GetOrLoad,
 // [Options].OnRemove, a codec, a [Compressor], or the body of a loop. It may block, panic, and call
-// any method of the same cache. The package starts goroutines only for loads and snapshots, to open
-// a file, and to compress (until the cache is closed or collected).
+// any method of the same cache, but not wait for itself. The package starts goroutines only for
+// loads and snapshots, to open a file, and to compress (until the cache is closed or collected).
 //
 // # Snapshots
 //
@@ -76,8 +77,8 @@
 // another name, and replace an older file only once the new one is complete. [Load] uses your
 // Options, loads what it can, and reports defects. [LoadFromFile] takes the main options from the
 // file too, and fails on defects. [Cache.WriteSnapshot] and [Cache.ReadSnapshot] use streams. A
-// snapshot contains keys, values, remaining times to live, order and read frequencies, and can be
-// loaded into a cache of any size. Times to live keep running after the save. A snapshot may
+// snapshot contains keys, values, remaining times to live, rough order and read frequencies, and
+// can be loaded into a cache of any size. Times to live keep running after the save. A snapshot may
 // contain secrets; on Unix, Save gives its file mode 0600.
 //
 // # Files
@@ -85,9 +86,8 @@
 // With [Options].File, entries are stored in a memory-mapped file. The next cache that opens the
 // file usually starts warm, however the process ended: by Close, a panic or SIGKILL. Entries that
 // were being written at that moment may be lost; [FileStats] reports what was recovered. If the
-// machine crashes or restarts before Close, the next cache starts empty. A file in /dev/shm is not
-// written back to a disk. A file on a disk is written back by the kernel at its own pace, and
-// survives a reboot after Close.
+// machine crashes or restarts before Close, the next cache starts empty. On Linux, a file in
+// /dev/shm reaches a disk only by swapping. A file on a disk survives a reboot after Close.
 //
 // The file grows in steps of up to about 64 MB; Resize doesn't shorten it. On Linux, records and
 // index together usually use little more than MaxBytes, because unused space becomes a hole; where
@@ -104,18 +104,18 @@
 // # Memory
 //
 // MaxBytes limits the memory for records and index together; more may be in use with File (see
-// above), on the Go heap, and where system pages exceed 4 KB. An entry takes its key and (perhaps
-// compressed) value, a header of 3 or 7 bytes, 4 bytes for a time to live or 8 for an idle time, 4
-// for a checksum with File, 8 in a namespace, and its share of the index. Resident memory grows as
-// entries are stored. Each cache also uses some of the Go heap, usually up to 3 MB and 1 MB for
-// each GB; namespaces and a Compressor use more. Dead records (replaced, deleted, expired, or of a
-// reset namespace) are usually reclaimed before live entries are evicted.
+// above) and Resize, by concurrent writes (a few chunks of 64 KB), on the Go heap, and where system
+// pages exceed 4 KB. An entry takes its key and (perhaps compressed) value, a header of 3 or 7
+// bytes, 4 bytes for a time to live or 8 for an idle time, 4 for a checksum with File, 8 in a
+// namespace, and its share of the index. Each cache also uses some of the Go heap, usually up to 3
+// MB and 1 MB for each GB; namespaces and a Compressor use more. Dead records (replaced, deleted,
+// expired, or of a reset namespace) are usually reclaimed before live entries are evicted.
 //
 // [Cache.Reset] keeps the memory for new entries. [Cache.Resize] returns excess memory if it can.
-// [Cache.Close] returns all that is not in a File, as does the garbage collector when a Cache is
-// unreachable. If the operating system refuses more memory off the heap, or the file system of
-// [Options].File is full, the cache keeps working with what it has ([Stats].EffectiveMaxBytes) and
-// retries now and then.
+// [Cache.Close] returns that of records and index, except in a File, as does the garbage collector
+// when a Cache is unreachable. If the operating system refuses more memory off the heap, or the
+// file system of [Options].File is full, the cache keeps working with what it has
+// ([Stats].EffectiveMaxBytes) and retries now and then.
 //
 // GOMEMLIMIT and GOGC don't count memory off the heap, but a container's limit does. Set GOMEMLIMIT
 // to the limit of the process minus memory off the heap: MaxBytes, and a tenth of that limit for
@@ -126,8 +126,8 @@
 // # Errors
 //
 // Methods that store return [ErrTooLarge], [ErrNoMemory], [ErrClosed], [ErrDropped] or, with a TTL,
-// [ErrTTLTooShort], wrapped; test for them with [errors.Is]. After an error the key is absent,
-// because any older value goes too: ignore the error if you can do without the entry. (After
+// [ErrTTLTooShort], wrapped; test for them with [errors.Is]. An entry with an error is not stored,
+// and any older value goes too: ignore the error if you can do without the entry. (After
 // [ErrEncode] or [ErrDecode], the atomic writes of a Typed view leave the entry, except GetAndDel.)
 // After Close, lookups miss.
 //
@@ -142,7 +142,6 @@
 // With [PolicyS3FIFO], new entries that are not read are usually evicted first. If keys are read
 // only once, long after their Set, PolicyFIFO may find more of them.
 //
-// Values above about 1/4096 of MaxBytes (more if made below 64 MB; less if entries are long on
-// average) are stored separately. Sets of these large values usually run one at a time, and their
-// lookups take a lock.
+// Large values, above about 1/4096 of MaxBytes (more if made below 64 MB; less if entries are long
+// on average), are usually stored separately. Their Sets usually run one at a time.
 package ringcache

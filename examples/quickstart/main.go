@@ -15,16 +15,16 @@ type user struct{ Name string }
 func main() {
 	database := map[int64]user{7: {"Ann"}} // in place of a real one
 
-	cache := ringcache.New(64 << 20) // at most 64 MB
+	cache := ringcache.New(64 << 20) // 64 MB
 	defer cache.Close()
 	users := ringcache.NewTyped[int64](cache, codec.JSON[user](),
 		ringcache.TypedOptions{Prefix: "user:"})
 
 	load := func(_ context.Context, id int64) (user, time.Duration, error) {
 		if u, ok := database[id]; ok {
-			return u, time.Hour, nil // cached for an hour
+			return u, time.Hour, nil // cached for up to an hour
 		}
-		return user{}, time.Minute, ringcache.ErrAbsent // "no such user" for a minute
+		return user{}, time.Minute, ringcache.ErrAbsent // "no such user", for up to a minute
 	}
 	show := func(id int64) {
 		u, err := users.GetOrLoad(context.Background(), id, load)
