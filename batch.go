@@ -244,8 +244,8 @@ func (fn BatchLoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], 
 	return fn(ctx, keys)
 }
 
-// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values with one call of load. It
-// loads a repeated key once. hits is the number of keys whose values were in the cache, unexpired.
+// GetOrLoadBatch is like [Cache.GetBatch], but loads the missing values, usually with one call of
+// load. hits is the number of keys whose values were in the cache, unexpired.
 //
 // Each key is treated as by [Cache.GetOrLoad], except that a key without a value ([ErrAbsent]) is
 // not an error: its value in vals is nil. The value of a failed key is nil too, and err, a

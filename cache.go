@@ -16,8 +16,8 @@ import (
 )
 
 // Cache is a byte cache. Create it with [New] or [NewWithOptions], for example, and do not copy it.
-// It is safe for concurrent use. A Cache that becomes unreachable releases its memory when it is
-// collected; call [Cache.Close] to release it earlier.
+// It is safe for concurrent use. A Cache that becomes unreachable, with its namespaces, releases
+// its memory when it is collected; call [Cache.Close] to release it earlier.
 type Cache struct {
 	*engine
 	space *space      // the namespace; nil: the whole cache

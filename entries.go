@@ -12,10 +12,10 @@ import (
 // may be modified as soon as Set returns. After a Set that returned nil, a Get of k finds v until
 // it is replaced, removed, expired or evicted, or the cache is closed.
 //
-// If the key is longer than 65,535 bytes, or the value longer than 1/16 of MaxBytes or 4 GB, Set
-// returns ErrTooLarge; if there is no memory for the entry, ErrNoMemory. After an error, k is
-// absent, so you may ignore the error if you can do without the entry. Set normally allocates on
-// the Go heap only to grow tables and buffers, for [Options].OnRemove, or for long keys in
+// The error may be ErrTooLarge, for a key longer than 65,535 bytes or a value longer than 1/16 of
+// MaxBytes or 4 GB; ErrNoMemory, if there is no memory for the entry; or ErrClosed. After an error,
+// k is absent, so you may ignore the error if you can do without the entry. Set normally allocates
+// on the Go heap only to grow tables and buffers, for [Options].OnRemove, or for long keys in
 // namespaces.
 func (c *Cache) Set(k, v []byte) error { return c.setFor(k, v, byOptions) }
 
@@ -49,7 +49,7 @@ func (c *Cache) HasGet(dst, k []byte) ([]byte, bool) {
 }
 
 // Has reports whether k is present. It counts as a lookup in [Stats] and as a read of the entry,
-// normally does not allocate, and takes the same locks as Get.
+// normally does not allocate, and locks at most like Get.
 func (c *Cache) Has(k []byte) bool {
 	_, _, got := c.find(nil, k, 0, counted|reading|asWritten)
 	return got == hit
@@ -63,8 +63,8 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 	return out, got == hit
 }
 
-// Del removes k and reports whether it was present. It normally allocates only for
-// [Options].OnRemove. After Close it returns false, and [Options].File keeps k.
+// Del removes k and reports whether it was present. It normally allocates only where Set does.
+// After Close it returns false, and [Options].File keeps k.
 func (c *Cache) Del(k []byte) bool { return c.del(k, store.Deleted, nil) }
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the

@@ -17,17 +17,18 @@ import (
 // forms with a TTL. An entry with an error is not stored, and an older value of its key is removed
 // unless the error's comment says otherwise.
 var (
-	// ErrTooLarge is returned by the methods that store, in place of storing a key longer than
-	// 65,535 bytes (65,527 in a namespace), or a value longer than 1/16 of MaxBytes or 4 GB.
+	// ErrTooLarge is returned by the methods that store, in place of storing a key longer than 65,535
+	// bytes (65,527 in a namespace), or a value that is longer than 1/16 of MaxBytes, or has 4 GB or
+	// more.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned after Close by the methods that store, by DropNamespace and Resize, and by
-	// those that save or read a snapshot. [Options].File keeps the older value.
+	// ErrClosed is returned after Close by the methods that store, DropNamespace, Resize, and those
+	// that save or read a snapshot, in place of their work. [Options].File keeps the older value.
 	ErrClosed = errors.New("cache is closed")
 
-	// ErrNoMemory is returned by the methods that store if the operating system refuses memory off
-	// the heap, and by NewWithOptions if the disk is too full for [Options].File. A later Set tries
-	// again. If the system provides only a part, the cache works with that: see
+	// ErrNoMemory may be returned by the methods that store if the operating system refuses memory
+	// off the heap or for [Options].File, and by NewWithOptions if the disk is too full for that. A
+	// later Set tries again. If the system provides only a part, the cache works with that: see
 	// [Stats].EffectiveMaxBytes.
 	ErrNoMemory = chunk.ErrNoMemory
 
@@ -48,8 +49,8 @@ var (
 	// DropNamespace, and those that save or read a snapshot.
 	ErrNamespace = errors.New("the cache is a namespace")
 
-	// ErrDropped is returned by the methods that store, after DropNamespace has dropped their
-	// namespace.
+	// ErrDropped is returned by the methods that store, in place of storing, after DropNamespace has
+	// dropped their namespace.
 	ErrDropped = errors.New("the namespace was dropped")
 
 	// ErrInvalidOptions is returned by NewWithOptions, Load and Resize for a setting that is out of

@@ -75,7 +75,7 @@ func ExampleCache_TTL() {
 	// nothing 0s false
 }
 
-// Sets reclaim the memory of expired entries as they need it. DeleteExpired makes the count exact.
+// Sets reclaim the memory of expired entries as they need it. DeleteExpired needs no Set.
 func ExampleCache_DeleteExpired() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

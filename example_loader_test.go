@@ -94,7 +94,7 @@ func ExampleCache_GetOrLoad_context() {
 	// context canceled
 }
 
-// The missing values of a batch are loaded with one call.
+// The missing values of a batch are usually loaded with one call.
 func ExampleCache_GetOrLoadBatch() {
 	cache := ringcache.New(32 << 20)
 	defer cache.Close()

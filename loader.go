@@ -63,10 +63,10 @@ type byteLoader = loader[[]byte, []byte]
 // panics with a [*LoadPanic]. A load that would wait for itself, directly or through others, gets
 // [ErrLoadCycle] if it passes on its context.
 //
-// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped, or the stale value. The
-// load continues for the other callers; when the last one has left, its own context is canceled,
-// and its result is not stored, unless it is a refresh ([Options].RefreshTimeout). If ctx has
-// already ended, the call may hit, but loads nothing.
+// If ctx ends while the call waits, GetOrLoad returns ctx.Err(), wrapped, unless there is a stale
+// value or the load has just ended. The load continues for the other callers; when the last one has
+// left, its own context is canceled, and its result is not stored, unless it is a refresh
+// ([Options].RefreshTimeout). If ctx has already ended, the call may hit, but loads nothing.
 //
 // With [Options].RefreshAhead, a hit on an entry that is due may start a load, and does not wait.
 // Other hits lock like Get, and normally do not allocate if dst has room, without k in it, and load

@@ -135,11 +135,12 @@ func (c *Cache) Options() Options {
 	return o
 }
 
-// Close frees the memory of the cache. Writes in progress are completed, or fail as later ones do:
-// Sets return [ErrClosed]. Later lookups miss. A second Close returns nil. With [Options].File,
-// Close waits until everything is on the disk, and returns an error if that fails. After that, the
-// file no longer changes: stop all writers before Close, or values that they replace or delete
-// later come back when the file is opened again. A namespace cannot be closed ([ErrNamespace]).
+// Close frees the memory that is not in a File. Writes in progress are completed, or fail as later
+// ones do: Sets return [ErrClosed]. Later lookups miss. A second Close returns nil. With
+// [Options].File, Close waits until everything is on the disk, and returns an error if that fails.
+// After that, the file no longer changes: stop all writers before Close, or values that they
+// replace or delete later come back when the file is opened again. A namespace cannot be closed
+// ([ErrNamespace]).
 func (c *Cache) Close() error {
 	if c.space != nil {
 		return fmt.Errorf("ringcache: close cache: %w", ErrNamespace)

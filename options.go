@@ -31,15 +31,15 @@ const defaultRefreshTimeout = 30 * time.Second
 // Options are the settings of a cache. The zero value of each field except MaxBytes selects its
 // default. Durations other than SoftTimeout must be 0 or at least one tick of the clock, 100 ms.
 type Options struct {
-	// MaxBytes limits the memory for records and index together; Memory in the package documentation
-	// has the exceptions. It is required, from 256 KB to 4 TB. A cache made below 64 MB has fewer
-	// buckets, so fewer goroutines can write at the same time.
+	// MaxBytes limits the memory for records and index together, except during [Cache.Resize], and as
+	// Memory in the package documentation says. It is required, from 256 KB to 4 TB. A cache made
+	// below 64 MB has fewer buckets, so fewer goroutines can write at the same time.
 	MaxBytes int
 
 	// Policy chooses the entries that a full cache evicts.
 	Policy Policy
 
-	// TTL is the time to live of entries stored without one. The default, 0, means none. See Times to
+	// TTL is the time to live where none is given or kept. The default, 0, means none. See Times to
 	// live in the package documentation.
 	TTL time.Duration
 
@@ -62,10 +62,10 @@ type Options struct {
 
 	// RefreshAhead is how long before its expiry an entry is due for a refresh: a hit by
 	// [Cache.GetOrLoad] or GetOrLoadBatch then usually starts a load in the background, unless one
-	// runs or has just ended, and returns at once. (In the terms of stale-while-revalidate, the entry
-	// is fresh for TTL minus RefreshAhead, then stale for RefreshAhead.) It must be less than TTL x (1
-	// - TTLJitter), and less than half of ExpireAfterAccess, if these are set. To log a panic, recover
-	// in the load.
+	// runs or has just ended, and does not wait for it. (In the terms of stale-while-revalidate, the
+	// entry is fresh for TTL minus RefreshAhead, then stale for RefreshAhead.) It must be less than
+	// TTL x (1 - TTLJitter), and less than half of ExpireAfterAccess, if these are set. To log a
+	// panic, recover in the load.
 	RefreshAhead time.Duration
 
 	// RefreshTimeout is the deadline of refreshes: loads of entries that are due (RefreshAhead) or
@@ -81,8 +81,8 @@ type Options struct {
 	// entry as absent. It is not saved in snapshots, and not found again in [Options].File.
 	StaleIfError time.Duration
 
-	// SoftTimeout is how long a call waits for a load at most if there is a stale value
-	// (StaleIfError). The default, 0, means RefreshTimeout; if it is negative, calls do not wait.
+	// SoftTimeout is how long a call waits at most for the load of a key that has a stale value
+	// (StaleIfError). The default, 0, means RefreshTimeout; if negative, there is no wait.
 	SoftTimeout time.Duration
 
 	// OnRemove, if not nil, is called once for each removed entry: evicted, expired, deleted, replaced
@@ -91,10 +91,10 @@ type Options struct {
 	//
 	// OnRemove runs in the goroutine whose call or load removed the entry, before that call returns
 	// (in a batch load, once all values are stored), with no lock held. It may call any method of the
-	// cache, but never ends if it waits for the load that called it, and may not if it sets each
-	// evicted entry again. The key may have been set again by then. A panic leaves the cache
-	// consistent, but OnRemove may then not be called for other entries that the call has removed, and
-	// a value for which entries were evicted might not be stored.
+	// cache, but may never end if it waits for the load that called it, or sets each evicted entry
+	// again. The key may have been set again by then. A panic leaves the cache consistent, but
+	// OnRemove may then not be called for other entries that the call has removed, and a value for
+	// which entries were evicted might not be stored.
 	OnRemove func(Removal)
 
 	// HugePages determines when the cache asks the operating system for large pages, which can speed
@@ -106,8 +106,8 @@ type Options struct {
 	// package documentation. It is created with mode 0600 if it does not exist; its directory must
 	// exist. A Compressor's dictionaries are stored beside it in a file with the suffix ".dict", and
 	// the names of namespaces in one with ".names". A relative path is resolved once, when the cache
-	// is created. If it is a symbolic link, that is followed if possible. Only one cache at a time can
-	// use a file; others get [ErrInUse].
+	// is created. If it is a symbolic link, that is followed if possible. On a machine, only one
+	// cache at a time can use a file; others get [ErrInUse].
 	//
 	// All files must be regular, and owned by the effective user, even if that is root; otherwise the
 	// error states the kind of file, or is [os.ErrPermission]. Group and other permissions are
@@ -128,19 +128,21 @@ type Options struct {
 	// the default, 0.
 	Version uint64
 
-	// Compressor, if not nil, can let a cache hold more entries. Values that would be evicted are kept
-	// in a cold part, up to half of the memory, compressed if they become small enough. A Get of a
-	// cold value locks the bucket and, if needed, decompresses it, often within microseconds; the
-	// second one usually moves it back. See package [github.com/ringcache/ringcache/compress/s2].
+	// Compressor, if not nil, can let a cache hold more entries. Values that would be evicted can be
+	// kept in a cold part, up to about half of the memory, compressed if they become small enough. A
+	// Get of a cold value locks the bucket and, if needed, decompresses it, often within
+	// microseconds; the second one usually moves it back. See package
+	// [github.com/ringcache/ringcache/compress/s2].
 	//
-	// One goroutine compresses, until Close. Sets do not wait for it, but they move the values that
-	// they would otherwise evict, and take longer. Dictionaries and buffers, usually up to 10 MB, are
-	// on the Go heap. Large values (see Caveats in the package documentation) are not compressed.
+	// One goroutine compresses, until the cache is closed or collected. Sets do not wait for it, but
+	// they move the values that they would otherwise evict, and take longer. Dictionaries and
+	// buffers, usually up to 10 MB, are on the Go heap. Large values (see Caveats in the package
+	// documentation) are usually not compressed.
 	Compressor Compressor
 
 	// ExpectedEntries, unless 0, is the approximate number of entries that the cache will hold. The
-	// index of an empty cache then begins at about the size that they need, up to a sixth of MaxBytes,
-	// instead of growing in steps. Overestimating wastes memory.
+	// index of an empty cache then begins at about the size that they need, up to about a sixth of
+	// MaxBytes, instead of growing in steps. Overestimating wastes memory.
 	ExpectedEntries int
 }
 
@@ -281,7 +283,7 @@ const (
 	RemovedReset    RemovalReason = RemovalReason(store.Dropped)  // by Reset of the whole cache
 )
 
-// String returns evicted, expired, deleted, replaced or reset.
+// String returns a word for the reason, such as evicted.
 func (r RemovalReason) String() string {
 	return nameOf(int(r), "unknown", "evicted", "expired", "deleted", "replaced", "reset")
 }

@@ -29,7 +29,7 @@ import (
 
 // SaveOptions are the settings of [Cache.Save]. The zero value of each field selects its default.
 type SaveOptions struct {
-	// Concurrency is the number of goroutines that save, the caller's included. The default, 0, means
+	// Concurrency is how many goroutines save at most, the caller's included. The default, 0, means
 	// 1; values above GOMAXPROCS mean GOMAXPROCS.
 	Concurrency int
 
@@ -55,15 +55,14 @@ func (c *Cache) SaveToFile(path string) error {
 // the old one or the new one, complete and synced to disk: the new one is written under another
 // name in the same directory, on Unix with mode 0600. Files left there by a process that died are
 // usually removed by the next Save to the same path. Missing directories are created. If path is a
-// symbolic link that the kernel follows, its target is replaced; a link to a missing file is an
-// error. A relative path is resolved when Save begins. Save replaces only a regular file that it
-// can read: anything else, any cache's [Options].File and the files that belong to it are errors.
+// symbolic link, its target is replaced if possible; a link to a missing file is an error. A
+// relative path is resolved when Save begins. Save replaces only a regular file that it can read:
+// anything else, any cache's [Options].File and the files that belong to it are errors.
 //
 // Other goroutines may use the cache meanwhile: Save locks buckets briefly, and never while it
 // writes to the file. A complete snapshot has each entry that is present throughout, with one of
 // its values if it is set again, unless it becomes small or large meanwhile (see [Cache.All]), and
 // none that was deleted earlier. Each goroutine uses up to a few megabytes, more for longer values.
-// Blocks may be compressed.
 //
 // On an error the file at path is unchanged, unless only syncing its directory failed. The error
 // may be the context's, [ErrClosed] or the file system's.
@@ -128,7 +127,7 @@ func magicOf(path string) (string, error) {
 // WriteSnapshot writes a snapshot to w, such as a pipe, a compressor or an object store, for
 // [Cache.ReadSnapshot], and returns the number of bytes written. The guarantees of [Cache.Save] for
 // entries apply. Old entries come first, so that a stream that is read once roughly keeps their
-// order. WriteSnapshot holds no lock while it writes, and starts no goroutine.
+// order. WriteSnapshot holds no lock of the cache while it writes, and starts no goroutine.
 //
 // WriteSnapshot returns w's error, or [ErrClosed] after Close; the bytes already written are not a
 // complete snapshot.

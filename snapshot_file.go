@@ -28,8 +28,8 @@ type LoadReport struct {
 	//
 	//   - [fs.ErrNotExist]: there is no file, as on the first start;
 	//   - [ErrCorrupt]: the file is damaged, or not a snapshot; what could be read was loaded;
-	//   - [ErrVersion]: a newer version of this package has written it, or a program with a different
-	//     [Options].Version; nothing was loaded;
+	//   - [ErrVersion]: its format is unknown, or a program with a different [Options].Version has
+	//     written it; nothing was loaded;
 	//   - [ErrNoMemory]: there was no memory for the rest of the entries;
 	//   - any other error comes from the file system, or says that the file is not regular.
 	Err error
@@ -111,8 +111,8 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t *terms, err error) {
 // MaxBytes, Policy, TTL, ExpireAfterAccess, RefreshAhead and HugePages of the saved cache. [Load]
 // uses the program's own options, and accepts a missing or damaged file.
 //
-// Those that fit come back with their remaining times to live, roughly in their old order and with
-// their read frequencies. Entries that have expired since are left out. The elapsed time is
+// Entries that fit come back with their remaining times to live, roughly in their old order and
+// with their read frequencies. Entries that have expired since are left out. The elapsed time is
 // measured by the wall clock or, within one boot of the machine, by its boot clock if that shows
 // more. Entries with an expiry are left out if the wall clock is earlier than at the save, or was
 // not set then (before 2025). Loaded entries count in [Stats].RestoredEntries, not as Sets.

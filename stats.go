@@ -20,7 +20,7 @@ type Stats struct {
 	// set a value, and each key of a SetBatch. Atomic writes that return ErrEncode don't count.
 	SetCalls uint64
 
-	Misses     uint64 // GetCalls that found no value
+	Misses     uint64 // GetCalls that found no value, or a stale one
 	Collisions uint64 // records met in a search, with another key, but matching bits of its hash
 
 	// Corruptions counts damaged records. It stays 0 unless memory or a file is damaged, or a
@@ -28,7 +28,8 @@ type Stats struct {
 	Corruptions uint64
 
 	// EntriesCount is a gauge: the number of entries. It includes negative entries of GetOrLoad,
-	// expired ones that have not been removed yet and, for the whole cache, invalidated ones.
+	// expired ones that have not been removed yet and, for the whole cache, those of namespaces, reset
+	// or not.
 	EntriesCount uint64
 
 	BytesSize    uint64 // a gauge: the bytes of these entries' records: keys, values and headers
@@ -42,11 +43,11 @@ type Stats struct {
 	// remembers their hashes. A larger cache would probably have found many of them.
 	EvictedMisses uint64
 
-	ExpiredEntries  uint64 // entries that were removed because they had expired
+	ExpiredEntries  uint64 // entries removed as expired, except when Options.File was opened
 	RestoredEntries uint64 // entries that came from snapshots
 
-	// EffectiveMaxBytes is a gauge: the limit in force. It is below MaxBytesSize only if the operating
-	// system has refused memory or the file system of Options.File was full.
+	// EffectiveMaxBytes is a gauge: the limit in force. It is below MaxBytesSize only if the
+	// operating system has refused memory, or space for Options.File.
 	EffectiveMaxBytes uint64
 
 	// ReservedBytes is a gauge: the memory that records and indexes use, in whole chunks or pages, but

@@ -41,7 +41,7 @@ func (t *Typed[K, V]) setFor(key K, v V, l lifetime) error {
 
 // SetIfAbsent stores v, as [Typed.SetWithTTL] does, if key is absent. If key is present, it returns
 // the existing value and false, and [ErrDecode] if that cannot be decoded. If v cannot be encoded,
-// nothing changes.
+// it only returns [ErrEncode].
 func (t *Typed[K, V]) SetIfAbsent(
 	key K, v V, ttl time.Duration,
 ) (was V, stored bool, err error) {
@@ -111,8 +111,8 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 }
 
 // Reset removes the entries of the view, in a loop over all keys of the cache. Loads in progress
-// store nothing; an entry that is set meanwhile may stay. To reset in constant time, make the view
-// of a namespace and reset that.
+// store nothing; an entry that is set meanwhile may stay. To reset faster, make the view of a
+// namespace and reset that.
 func (t *Typed[K, V]) Reset() {
 	c := t.cache
 	c.each(func(b *bucket) { b.look(func(*store.Store) { b.calls.InvalidateAll() }) })
@@ -183,8 +183,7 @@ func (t *Typed[K, V]) append(dst []byte, v V) ([]byte, error) {
 }
 
 // SetBatch stores vals[i] under keys[i] for each i, like [Cache.SetBatch]. It tries all entries
-// even if some fail, and returns the first error, with its index. It panics if vals is shorter than
-// keys.
+// even if some fail, and returns the first error, with its index.
 func (t *Typed[K, V]) SetBatch(keys []K, vals []V) error {
 	return t.setBatch(keys, vals, byOptions)
 }
@@ -236,9 +235,9 @@ func (t *Typed[K, V]) encodeBlock(
 // GetOrLoad returns the value of key, and loads it if it is absent, like [Cache.GetOrLoad]. An
 // entry that cannot be decoded is usually removed, and its key loaded.
 //
-// If the loaded value cannot be encoded, the load has failed with [ErrEncode]. All waiting callers
-// get [ErrDecode] if its encoding, or an expired value returned instead ([Options].StaleIfError),
-// cannot be decoded. With an error, the value is the zero value.
+// If the loaded value cannot be encoded, the load has failed with [ErrEncode]. A call that waited
+// returns [ErrDecode] if the value's encoding, or an expired value in its place
+// ([Options].StaleIfError), cannot be decoded. With an error, the value is the zero value.
 func (t *Typed[K, V]) GetOrLoad(
 	ctx context.Context, key K, load LoadFunc[K, V],
 ) (v V, err error) {

@@ -59,8 +59,8 @@ func Bytes[V ~[]byte]() Codec[V] {
 	}
 }
 
-// JSON returns a codec that encodes and decodes values with [encoding/json]. Both methods allocate,
-// as that package does.
+// JSON returns a codec that encodes and decodes values with [encoding/json]. Both methods usually
+// allocate, as that package does.
 func JSON[V any]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) {

@@ -96,7 +96,7 @@ func ExampleFunc_gob() {
 }
 
 // A codec around another one compresses its encodings. (Options.Compressor compresses only values
-// that the cache would evict, and with a dictionary.)
+// that the cache would evict, usually with a dictionary.)
 func ExampleFunc_compressed() {
 	plain := codec.JSON[[]string]()
 	compressed := codec.Func(

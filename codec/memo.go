@@ -22,11 +22,11 @@ type handle = memo.Handle
 // Callers share the remembered values: don't modify anything that a value refers to, such as the
 // elements of a slice or map, not even in Update. c must decode equal bytes to equal values.
 //
-// The codec holds at most maxEntries values, whose encodings total at most maxBytes. If no more
-// values are in use, most lookups are hits, of 1,000 values or more about 99 %. A value whose
-// encoding is longer than 1/16 of maxBytes is never remembered. The Go heap holds up to about 8 KB,
-// 91 bytes for each of maxEntries, and for each remembered value 90 bytes, its encoding and the
-// value itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or
+// The codec holds at most maxEntries values, whose encodings total at most maxBytes, and none whose
+// encoding is longer than 1/16 of maxBytes. If the values in use keep to that, repeated lookups are
+// usually hits, of 1,000 values or more about 99 %. The Go heap holds up to about 10 KB, 91 bytes
+// for each of maxEntries, and for each remembered value 90 bytes, its encoding and the value
+// itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or
 // maxBytes is below maxEntries, as when the two are swapped.
 func Memo[V any](
 	c interface {
