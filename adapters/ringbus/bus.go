@@ -42,9 +42,9 @@ type Options struct {
 // Stats are the counters of a Bus since New.
 type Stats struct {
 	Subscribed bool   // whether there is a subscription now
-	Published  uint64 // messages that the transport has accepted
-	Failed     uint64 // messages that the transport has not accepted
-	Received   uint64 // messages of other instances, in this version's format
+	Published  uint64 // calls of Transport.Publish that returned nil
+	Failed     uint64 // calls of Transport.Publish that returned an error
+	Received   uint64 // messages of other instances, with the header of this version
 	Emptied    uint64 // times that Run or an unreadable message emptied the cache
 }
 
@@ -101,9 +101,9 @@ func (b *Bus) Namespace(name string) *Bus {
 // has accepted them, and removes them from this cache. Write the database first. Concurrent calls
 // may share messages; many keys need several.
 //
-// Whatever Del returns, the keys are gone from this cache. After an error, other instances may keep
-// them until a message gets through; Run goes on trying to send one. If ctx ends first, Del
-// returns its error, wrapped.
+// Whatever Del returns, it has removed the keys from this cache. After an error, other instances
+// may keep them until a message gets through; Run goes on trying to send one. If ctx ends first,
+// Del returns its error, wrapped.
 func (b *Bus) Del(ctx context.Context, keys ...[]byte) error {
 	err := b.tell(ctx, opDelete, keys)
 	for _, key := range keys {

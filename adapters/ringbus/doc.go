@@ -17,11 +17,11 @@
 // Del has returned, even with an error, later calls of GetOrLoad in this process return the written
 // value or a later one. Another instance may return the old value until the message arrives or, if
 // that fails, until a later one does. Once the transport has reported that an instance has lost its
-// subscription, the instance empties its cache every [Options].MaxStale. A client that moves
-// between instances may see a key go back to an older value.
+// subscription, the instance empties its cache every [Options].MaxStale until it has a new one. A
+// client that moves between instances may see a key go back to an older value.
 //
-// Reads must use GetOrLoad or GetOrLoadBatch: a load that a Del overtakes is not stored, but a Set
-// may store a value that has become old. Loads must not read a replica that lags behind. If the
-// process dies between the write and the message, or a message is lost silently, instances may
-// keep the old value until it expires: set [ringcache.Options].TTL.
+// Only GetOrLoad and GetOrLoadBatch may store entries: a load that a Del overtakes is not stored,
+// but a Set may store a value that has become old. Loads must not read a replica that lags behind.
+// If the process dies between the write and the message, or a message is lost silently, instances
+// may keep the old value until it expires: set [ringcache.Options].TTL.
 package ringbus

@@ -8,6 +8,6 @@
 //	}
 //	http.Handle("/debug/ringcache", page)
 //
-// The page is read-only, and its lookups are not counted. It shows keys, so do not make it public:
-// serve it on a separate port or behind a login.
+// The page offers no changes, and its lookups are not counted. It shows keys, so do not make it
+// public: serve it on a separate port or behind a login.
 package ringdebug

@@ -72,8 +72,8 @@ func New(o Options) *Handler {
 // nil, the page shows no hot keys. The error is [ErrInvalidName] or [ErrNameTaken], wrapped. Add
 // panics if the cache is nil.
 //
-// The page does not keep the cache alive. A cache that has been garbage collected disappears from
-// the page, and its name can be used again. Closing a cache does not remove it.
+// Between requests, the page does not keep the cache alive. A cache that has been garbage collected
+// disappears from the page, and its name can be used again. Closing a cache does not remove it.
 func (h *Handler) Add(name string, c *ringcache.Cache, reads *Reads) error {
 	if c == nil {
 		panic("ringdebug: add cache: cache is nil")
@@ -123,8 +123,8 @@ func (h *Handler) show() (all []shown) {
 //
 // A KEY or the NAME of a namespace that begins with a double quote or backquote is a Go string.
 //
-// A watch lasts as long as its request and leaves nothing running. At most four watches run at
-// once; further ones get status 503.
+// A watch lasts as long as its request and leaves nothing running. At most four watches of a
+// Handler run at once; further ones get status 503.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeader(w.Header())
 	asJSON := r.URL.Query().Get("format") == "json" // errors too

@@ -47,7 +47,7 @@ func New(c *ringcache.Cache) *Var {
 var publishing sync.Mutex
 
 // Publish publishes the statistics of c under name and returns the variable.
-// If the name is taken, it returns an error that is [ErrNameTaken] and changes
+// If the name was taken before, it returns an error that is [ErrNameTaken] and changes
 // nothing; [expvar.Publish] would panic. Publish panics if c is nil.
 //
 // Package expvar cannot unpublish a variable. A program that replaces its cache

@@ -1,7 +1,7 @@
 // Package ringfiber is a Storage for the middlewares of fiber v3 in a [ringcache.Cache]. Sessions,
-// responses, counters of limiters and tokens can share bounded memory off the Go heap.
+// responses, counters of limiters and tokens can share its bounded memory.
 //
-//	cache := ringcache.New(256 << 20) // at most 256 MB, for all middlewares together
+//	cache := ringcache.New(256 << 20) // 256 MB, for all middlewares together
 //	app.Use(session.New(session.Config{
 //		Storage: ringfiber.New(cache, ringfiber.Options{Prefix: "session:"}),
 //	}))

@@ -14,7 +14,7 @@ import (
 )
 
 func Example() {
-	cache := ringcache.New(256 << 20) // at most 256 MB, for all middlewares together
+	cache := ringcache.New(256 << 20) // 256 MB, for all middlewares together
 	defer cache.Close()
 
 	app := fiber.New()

@@ -14,21 +14,21 @@ import (
 // Options are the settings of a [Storage]. The zero value of each field is its default.
 type Options struct {
 	// Prefix is prepended to every key, so that several middlewares, and other code, can share a
-	// cache. No prefix may begin with another one: end each with a byte that occurs nowhere else
-	// in it, as in "session:". Without a prefix, Reset empties the whole cache.
+	// cache. No prefix may begin with another one: end each with the same byte, which occurs
+	// nowhere else in it, as in "session:". Without a prefix, Reset empties the cache or namespace.
 	Prefix string
 
 	// Responses must be true for fiber's cache middleware, and false for all others. That
-	// middleware stores a response in two entries, and fails the request if it finds the first
-	// without the second. A cache may drop either, so with Responses the storage returns the
-	// first only if it also has the second, and stores responses without a body. A response that
-	// is too large for the cache is served but not stored, instead of failing the request.
+	// middleware stores a response in two entries, and may fail the request if it finds the first
+	// without the second. A cache may drop either, so with Responses the storage returns the first
+	// only if it also has the second, and stores responses without a body. A response that is too
+	// large for the cache is served but not stored, instead of failing the request.
 	Responses bool
 }
 
 // Storage is a fiber.Storage in a [ringcache.Cache], which may drop any entry at any time. [New]
-// returns a Storage. It is safe for concurrent use and starts no goroutine. Only ResetWithContext
-// checks its context.
+// returns a Storage. It is safe for concurrent use and starts no goroutine. Contexts are ignored,
+// except by ResetWithContext with a prefix.
 type Storage struct {
 	cache     *ringcache.Cache
 	prefix    string
@@ -59,8 +59,8 @@ func New(cache *ringcache.Cache, o Options) *Storage {
 	return &Storage{cache: cache, prefix: o.Prefix, responses: o.Responses}
 }
 
-// Get returns the value of key, or nil if there is none. The bytes are a copy that the caller owns.
-// The error is always nil.
+// Get returns the value of key, or nil if it is not found. The bytes are a copy that the caller
+// owns. The error is always nil.
 func (s *Storage) Get(key string) ([]byte, error) {
 	if key == "" {
 		return nil, nil
@@ -123,12 +123,12 @@ func (s *Storage) GetWithContext(_ context.Context, key string) ([]byte, error) 
 	return s.Get(key)
 }
 
-// Set stores a copy of val under key with the time to live exp; 0 means no expiry, whatever the
-// cache's TTL is. The body of a response gets a second more. An entry expires on time or up to 100
-// ms early. With any other time below 100 ms, an older value is removed and nothing is stored. As
-// fiber's interface requires, an empty key or value is ignored, except for the body of a response.
+// Set stores a copy of val under key with the time to live exp; 0 means none, whatever the cache's
+// TTL is. With Responses, a body gets a second more. An entry may expire up to 100 ms early. With
+// any other time below 100 ms, an older value is removed and nothing is stored. As fiber's
+// interface requires, an empty key or value is ignored, except for the body of a response.
 //
-// It returns the errors of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge]; the key
+// Its errors are those of [ringcache.Cache.SetWithTTL], such as [ringcache.ErrTooLarge]; the key
 // is then absent. See [Options].Responses for the cache middleware.
 func (s *Storage) Set(key string, val []byte, exp time.Duration) error {
 	body := s.responses && strings.HasSuffix(key, bodySuffix)

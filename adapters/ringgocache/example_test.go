@@ -16,7 +16,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	cache := ringcache.New(256 << 20) // at most 256 MB
+	cache := ringcache.New(256 << 20) // 256 MB
 	defer cache.Close()
 	pages := gocache.New[string](ringgocache.New(
 		cache.Namespace("pages"),

@@ -55,7 +55,7 @@ func New(cache *ringcache.Cache, options ...store.Option) *Store {
 
 // Get returns a copy of the value of key, of the type that was set: []byte or string. The caller
 // owns it. If there is no value, or one of its tags has been invalidated, the error is a
-// [store.NotFound]; for a key that is not a string it is [ErrKeyType].
+// [*store.NotFound]; for a key that is not a string it is [ErrKeyType].
 func (s *Store) Get(_ context.Context, key any) (any, error) {
 	value, _, err := s.get(key, false)
 	return value, err
@@ -98,7 +98,7 @@ func (s *Store) get(key any, withTTL bool) (value any, ttl time.Duration, err er
 // WithExpiration sets the time to live; 0 means the TTL of the cache (Options.TTL). Any other time
 // below 100 ms removes the key.
 //
-// WithTags adds tags to the value, each of which needs 10 bytes.
+// WithTags sets the tags of the value, each of which needs 10 bytes.
 //
 // An error is [ErrKeyType], [ErrValueType] or an error of [ringcache.Cache.SetWithTTL], such as
 // [ringcache.ErrTooLarge]. After an error of the cache the key is absent.

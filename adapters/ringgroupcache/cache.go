@@ -85,8 +85,7 @@ func New(cache *ringcache.Cache) *Cache {
 }
 
 // Get returns the value of a key, and whether it was found. The view holds a copy of the value, so
-// later changes of the entry do not affect it. It has the expiry with which the
-// value was added.
+// later changes of the entry do not affect it. It has the expiry of the value: see [Cache.Add].
 func (c *Cache) Get(key string) (transport.ByteView, bool) {
 	var room [keyRoom]byte
 	b, ok := c.cache.HasGet(nil, append(room[:0], key...))
@@ -108,9 +107,10 @@ func (c *Cache) Get(key string) (transport.ByteView, bool) {
 const lastYear = 2261
 
 // Add stores a copy of a value until it expires, replacing an older one. An expiry after the year
-// 2261 means no expiry. A value expires on time or up to 100 ms early, and is not stored if less
-// than 100 ms are left. A value above 1/16 of the bound is not stored either: the older value is
-// then removed, and Stats counts the new one as rejected.
+// 2261 means no expiry. By a monotonic clock, a value expires on time or up to 100 ms early
+// (earlier by Options.ExpireAfterAccess); it is not stored if less than 100 ms are left. A value
+// above 1/16 of the bound is not stored either. A value that is not stored still removes the older
+// one.
 func (c *Cache) Add(key string, value transport.ByteView) {
 	var keyBytes [keyRoom]byte
 	var valueBytes [valueRoom]byte
@@ -143,12 +143,13 @@ func (c *Cache) Remove(key string) {
 }
 
 // Bytes returns the size of all entries, including headers of at least 3 bytes and the expiries.
-// Expired entries count until they are removed. Like Stats, it briefly locks each bucket.
+// Expired entries count until they are removed.
 func (c *Cache) Bytes() int64 { return int64(c.cache.Stats().BytesSize) }
 
 // Stats returns the statistics for groupcache. Evictions counts entries evicted to make room;
 // groupcache's own cache also counts entries that expire, are removed or are replaced. Items and
-// Bytes include expired entries that have not been removed yet.
+// Bytes include expired entries that have not been removed yet. In a namespace, Rejected and
+// Evictions are 0.
 func (c *Cache) Stats() groupcache.CacheStats {
 	s := c.cache.Stats()
 	return groupcache.CacheStats{

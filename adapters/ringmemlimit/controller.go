@@ -49,7 +49,7 @@ type Stats struct {
 	Errors     uint64 // readings and changes that failed
 }
 
-// ErrRunning is returned by Start while there is another Controller, because a program has only one
+// ErrRunning is returned by Start while another Controller runs, because a program has only one
 // GOMEMLIMIT.
 var ErrRunning = errors.New("a controller is running")
 
@@ -102,8 +102,8 @@ type resizable interface {
 
 // Start reads the memory limit and the memory use, sets the bound of the cache to the memory that
 // is left and GOMEMLIMIT (debug.SetMemoryLimit) to the remainder, and keeps adjusting both until
-// [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above
-// the program's own. The process must not be moved to another cgroup afterwards.
+// [Controller.Close], or until the cache is closed or collected. GOMEMLIMIT is never set above the
+// program's own at Start. The process must not be moved to another cgroup afterwards.
 //
 // Without a limit, the machine's memory is the limit, and all processes' use counts. Start panics
 // if cache is nil. It returns [ringcache.ErrInvalidOptions] for options that are out of range or do

@@ -10,7 +10,7 @@
 //	defer controller.Close()
 //
 // The heap comes first: the program may use [Options.Share] of the limit, and the cache gets what
-// the heap leaves of that, between MinBytes and MaxBytes. It shrinks when the heap grows, and
-// grows when the heap has been smaller for a while. The limit is the cgroup's, version 1 or 2,
+// the heap leaves of that, between MinBytes and MaxBytes. It shrinks when the heap needs the room,
+// and grows when there has been more room for a while. The limit is the cgroup's, version 1 or 2,
 // or else the memory of the machine. The package works only on Linux.
 package ringmemlimit

@@ -165,7 +165,7 @@ func (m *Middleware) InvalidatePrefix(prefix string) bool {
 // statistics count.
 type Stats struct {
 	// Requests counts GET and HEAD requests that have a key and don't bypass the cache; Hits, those
-	// answered from it, fresh or stale, without waiting for the handler.
+	// that their first lookup could answer, by a fresh or a stale response.
 	Requests, Hits uint64
 }
 

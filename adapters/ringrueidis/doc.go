@@ -1,6 +1,6 @@
 // Package ringrueidis stores the client-side cache of [rueidis] in a [ringcache.Cache]. Redis or
-// Valkey reports which keys have changed (client tracking), and entries expire with their key,
-// except with ToStaticTTL.
+// Valkey reports which keys have changed (client tracking), and entries expire with their key at
+// the latest, except with ToStaticTTL.
 //
 //	cache := ringcache.New(256 << 20) // for all connections together
 //	client, err := rueidis.NewClient(rueidis.ClientOption{

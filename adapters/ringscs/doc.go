@@ -1,7 +1,7 @@
 // Package ringscs is a store for [scs] v2 that keeps sessions in a [ringcache.Cache]: in bounded
 // memory, which other code can share. It supports iteration.
 //
-//	cache := ringcache.New(256 << 20) // at most 256 MB
+//	cache := ringcache.New(256 << 20) // 256 MB
 //	sessions := scs.New()
 //	sessions.Store = ringscs.New(cache, ringscs.Options{Prefix: "session:"})
 //

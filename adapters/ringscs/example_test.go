@@ -15,7 +15,7 @@ import (
 )
 
 func Example() {
-	cache := ringcache.New(256 << 20) // at most 256 MB
+	cache := ringcache.New(256 << 20) // 256 MB
 	defer cache.Close()
 	sessions := scs.New()
 	sessions.Store = ringscs.New(cache, ringscs.Options{Prefix: "session:"})

@@ -14,8 +14,8 @@ import (
 type Options struct {
 	// Prefix, such as "session:", is prepended to every key, so that several stores, and other
 	// code, can share a cache. Other prefixes and other keys must not begin with it. Without a
-	// prefix, All returns every entry of the cache as a session, so the cache must not contain
-	// anything else.
+	// prefix, All returns all of the cache's own entries as sessions, so it must not contain
+	// others.
 	Prefix string
 }
 
@@ -79,8 +79,8 @@ func (s *Store) Delete(token string) error {
 func (s *Store) All() (map[string][]byte, error) { return s.AllCtx(context.Background()) }
 
 // AllCtx returns copies of the data of all sessions, by token, all on the Go heap at once. It
-// visits and copies every entry of the cache. A session that is added, removed or changed during
-// the call may or may not be included. An error wraps that of ctx; the map is then nil.
+// visits and copies all of the cache's own entries. A session that is added, removed or changed
+// during the call may or may not be included. An error wraps that of ctx; the map is then nil.
 //
 // The call does not count as a read when the cache decides what to evict.
 func (s *Store) AllCtx(ctx context.Context) (map[string][]byte, error) {

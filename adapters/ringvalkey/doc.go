@@ -1,6 +1,6 @@
 // Package ringvalkey stores the client-side cache of [valkey-go] in a [ringcache.Cache]. The server
-// reports which keys have changed (client tracking), and entries expire with their key, except with
-// ToStaticTTL.
+// reports which keys have changed (client tracking), and entries expire with their key at the
+// latest, except with ToStaticTTL.
 //
 //	cache := ringcache.New(256 << 20) // for all connections together
 //	client, err := valkey.NewClient(valkey.ClientOption{

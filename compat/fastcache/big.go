@@ -67,7 +67,7 @@ func appendPartKey(dst []byte, number uint64, i int) []byte {
 
 // GetBig appends the value that SetBig stored under k to dst and returns the result. If
 // there is none, it returns dst unchanged, which is nil for a nil dst, as for an empty value.
-// It does not find values of Set. k may be changed as soon as GetBig returns.
+// It is not for values of Set. k may be changed as soon as GetBig returns.
 func (c *Cache) GetBig(dst, k []byte) []byte {
 	c.big.gets.Add(1)
 	found := c.inner.Load().Get(dst, k)

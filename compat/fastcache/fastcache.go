@@ -5,9 +5,9 @@
 //	    github.com/VictoriaMetrics/fastcache=github.com/ringcache/ringcache/compat/fastcache@latest
 //	go mod tidy
 //
-// The main differences: the bound includes the index, keys with equal hashes don't replace each
-// other, the policy is S3-FIFO, a snapshot is one file that is replaced atomically, and the memory
-// of a Cache that becomes unreachable is freed. New code should use package ringcache, whose
+// The main differences: the bound includes the index, two keys with the same hash don't replace
+// each other, the policy is S3-FIFO, a snapshot is one file that is replaced atomically, and the
+// memory of a Cache that becomes unreachable is freed. New code should use package ringcache, whose
 // methods return errors.
 package fastcache
 
@@ -53,7 +53,7 @@ type Cache struct {
 }
 
 // New returns a cache of maxBytes, rounded up to a multiple of 32 MB. It panics if
-// maxBytes is not positive.
+// maxBytes is not positive or above 4 TB.
 func New(maxBytes int) *Cache {
 	if maxBytes <= 0 {
 		panic(fmt.Errorf("fastcache: make cache: maxBytes must be greater than 0; got %d", maxBytes))

@@ -23,8 +23,9 @@ import (
 // Option is an option of [New].
 type Option func(*compressor)
 
-// WithLevel sets the compression level. The default is [zstd.SpeedFastest]; each higher level takes
-// more time and memory. Values compressed at any level can be decompressed at any other.
+// WithLevel sets the compression level. The default is [zstd.SpeedFastest]; each higher level
+// usually takes more time and memory. Values compressed at any level can be decompressed at any
+// other.
 func WithLevel(level zstd.EncoderLevel) Option {
 	return func(c *compressor) { c.level = level }
 }

@@ -34,7 +34,7 @@ const (
 //
 // All its state is in the cache, which may drop any of it. The reader then
 // behaves as on its first visit: a feed is fetched once too often, or an article
-// is delivered twice. No article is missed.
+// is delivered twice. None is missed because of that.
 type reader struct {
 	cache   *ringcache.Cache
 	client  *http.Client
@@ -204,7 +204,7 @@ func (r *reader) wait(url string, h http.Header) {
 func key(kind byte, parts ...string) []byte { return append([]byte{kind}, digest(parts...)...) }
 
 // digest returns a 16-byte digest of some strings. Feeds are untrusted, so it
-// must not be possible to construct strings with the same digest.
+// must be hard to construct strings with the same digest.
 func digest(parts ...string) []byte {
 	h := sha256.New()
 	for _, part := range parts {

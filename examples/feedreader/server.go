@@ -16,8 +16,8 @@ const (
 	quiet    = iota // never changes, has an ETag
 	busy            // has a new article each round, an ETag and Last-Modified
 	edited          // has an article changed each round, and Last-Modified
-	careless        // never changes, but has neither an ETag nor Last-Modified
-	patient         // is busy, but asks readers to wait an hour
+	careless        // has no new article, no ETag and no Last-Modified
+	patient         // has a new article each round, but asks readers to wait an hour
 	kinds
 )
 
@@ -61,7 +61,7 @@ func newServer(feeds, articles int) (*server, error) {
 	return s, nil
 }
 
-// newArticle writes an article of about 2 KB.
+// newArticle writes an article of 1 to 3 KB.
 func (s *server) newArticle() article {
 	s.articles++
 	var html strings.Builder

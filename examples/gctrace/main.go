@@ -1,6 +1,6 @@
 // Gctrace shows what a cache full of small entries costs the garbage collector.
-// It fills a store, forces collections, and prints how much memory was marked
-// and how long that took.
+// It fills a store, forces collections, and prints the size of the heap and how
+// long they took.
 //
 //	go run . -store=map -entries 1000000    # one store
 //	go run .                                # every store, each in its own process

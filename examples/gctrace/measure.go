@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// forced is how many collections are forced once the store is full.
+// forced is how many collections are timed once the store is full.
 const forced = 5
 
 // result is the cost of one store. Sizes are in bytes, times in seconds.
@@ -25,10 +25,10 @@ type result struct {
 	RSS          int64   `json:"rss_bytes"`      // at that time; 0: unknown
 	Cycles       int64   `json:"gc_cycles"`      // from start to then, the forced ones included
 	PauseTotal   float64 `json:"gc_pause_s"`     // stop-the-world time of all cycles
-	PauseMax     float64 `json:"gc_pause_max_s"` // stop-the-world time of the worst cycle
+	PauseMax     float64 `json:"gc_pause_max_s"` // of the worst of the last 256 cycles
 	ForcedWall   float64 `json:"forced_wall_s"`  // median time of one runtime.GC() call
 	ForcedMark   float64 `json:"forced_mark_s"`  // mean CPU time that marking took in one of them
-	GCShareOfCPU float64 `json:"gc_cpu_share"`   // of CPU time before the first forced one, 0 to 1
+	GCShareOfCPU float64 `json:"gc_cpu_share"`   // of CPU time up to the first forced one, 0 to 1
 }
 
 // measure fills the store and measures the work of the collector.

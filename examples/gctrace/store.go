@@ -15,8 +15,8 @@ import (
 
 const keySize = 16
 
-// store is the interface of the compared caches. set keeps its own copy; get
-// appends to dst or returns the stored bytes, whichever the store does natively.
+// store is the interface of the compared caches. set keeps its own copy; get may append to dst, or
+// return the stored bytes or another copy.
 type store interface {
 	set(k, v []byte) error
 	get(dst, k []byte) ([]byte, bool)
@@ -73,7 +73,7 @@ func fillKey(k []byte, i int) {
 	binary.LittleEndian.PutUint64(k[8:], uint64(i)*0x9e3779b97f4a7c15)
 }
 
-// fillValue writes the i-th value, which differs from all others.
+// fillValue writes the i-th value, which differs from all others if it is long enough.
 func fillValue(v []byte, i int) {
 	for j := range v {
 		v[j] = byte(i >> (j % 8 * 8))

@@ -1,6 +1,5 @@
-// Loader shows how a cache handles a stampede: a thousand goroutines request the
-// same missing keys at once, and loading a value is slow. Each value is loaded
-// once.
+// Loader shows how a cache handles a stampede: a thousand goroutines request the same missing keys
+// at once, and loading a value is slow. Each value is usually loaded once.
 //
 //	go run ./examples/loader [flags]
 //

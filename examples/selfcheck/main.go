@@ -1,6 +1,6 @@
-// Selfcheck tests a cache with real data: it caches the regular files under a directory, reads them
-// back from several goroutines in random order, checks every byte, and prints the time and memory
-// used.
+// Selfcheck tests a cache with real data: it caches the regular files under a directory, except
+// very large ones, reads them back from -workers goroutines in random order, checks every byte, and
+// prints the time and memory used.
 //
 //	go run ./examples/selfcheck [flags] [directory]
 //

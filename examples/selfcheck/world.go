@@ -165,7 +165,7 @@ func (w *world) readBack() {
 				buf, ok = w.cache.HasGet(buf[:0], f.key)
 				switch {
 				case !ok:
-					misses++ // evicted: the directory is larger than the cache
+					misses++ // evicted
 					continue
 				case int64(len(buf)) != f.size || maphash.Bytes(w.seed, buf) != f.sum:
 					wrong++

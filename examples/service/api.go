@@ -46,7 +46,7 @@ func addAPI(mux *http.ServeMux, src source) {
 
 var errBadPrice = errors.New("the price must be a number of cents")
 
-// withID returns a handler that responds with the result of fn for the id in the path.
+// withID responds with the result of fn for the id in the path.
 func withID(w http.ResponseWriter, r *http.Request, fn func(id int64) (any, error)) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
@@ -69,7 +69,7 @@ func withID(w http.ResponseWriter, r *http.Request, fn func(id int64) (any, erro
 	}
 }
 
-// addPages adds the metrics and the plots, and returns a function that stops them.
+// addPages adds the metrics and the plots, and returns a function that stops the plots.
 func addPages(mux *http.ServeMux, s *shop) (end func() error, err error) {
 	registry, caches := prometheus.NewRegistry(), ringprometheus.NewCollector()
 	err = errors.Join(registry.Register(caches), caches.Register("shop", s.cache),

@@ -27,13 +27,13 @@ type product struct {
 // database is the products in SQLite.
 type database struct {
 	*sql.DB
-	queries atomic.Int64 // how many it has answered
+	queries atomic.Int64 // how many it was asked
 }
 
 // errNoProduct is returned for a product that the database does not have.
 var errNoProduct = errors.New("no such product")
 
-// openDatabase opens the database in a directory, and fills it if it is new.
+// openDatabase opens the database in a directory, and adds products that it lacks.
 func openDatabase(ctx context.Context, dir string, products int) (*database, error) {
 	path := filepath.Join(dir, "shop.db")
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+
@@ -49,7 +49,7 @@ func openDatabase(ctx context.Context, dir string, products int) (*database, err
 	return d, nil
 }
 
-// fill creates the table with its products, unless it exists.
+// fill creates the table unless it exists, and adds products up to that number.
 func (d *database) fill(ctx context.Context, products int) error {
 	tx, err := d.BeginTx(ctx, nil)
 	if err != nil {

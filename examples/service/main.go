@@ -3,16 +3,16 @@
 // and with a compressed cache), generates load with clients, and prints what they measured.
 //
 //	go run . [flags]                                  # the comparison
-//	go run . -serve localhost:8080 -dir /tmp/shop     # the service, until it is interrupted
+//	go run . -serve localhost:8080 -dir /tmp          # the service, until it is interrupted
 //
 // By default all products fit in the cache, so nothing is compressed. To compare caches that are
-// too small for all products and full before the clients start (two minutes):
+// too small for all products and full before the clients start (takes minutes):
 //
 //	go run . -products 120000 -skew 0.8 -warm 1200000 -for 10s
 //
-// With -serve, http://localhost:8080/products/7 returns a product and /categories/3 a list;
-// /metrics has metrics for Prometheus, and /debug/statsviz/ shows live plots. The file shop.go
-// contains all code that reads or writes the cache.
+// With -serve, http://localhost:8080/products/7 returns a product and /categories/3 a list. With
+// a cache, /metrics has metrics for Prometheus, and /debug/statsviz/ shows live plots. The file
+// shop.go contains all code that reads or writes entries.
 package main
 
 import (

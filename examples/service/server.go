@@ -102,8 +102,8 @@ func (s *server) addShop(mux *http.ServeMux, cfg config, dir string) error {
 	return nil
 }
 
-// stop waits for running requests, then closes the cache, to which no handler writes any more, and
-// finally the database, which loads of the cache use.
+// stop waits up to 10 s for running requests, then closes the cache, and finally the database,
+// which loads of the cache use.
 func (s *server) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

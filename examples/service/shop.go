@@ -25,8 +25,7 @@ const (
 	absentFor = 10 * time.Second
 )
 
-// The number of decoded products kept on the Go heap, the most frequent ones, and the size of their
-// JSON.
+// The most products that are kept decoded on the Go heap, and the most bytes of their JSON.
 const (
 	memoEntries = 1000
 	memoBytes   = 2 << 20
@@ -43,16 +42,16 @@ type shop struct {
 	cheap    *ringcache.Typed[int64, []product] // by category
 }
 
-// openShop creates the cache. It is warm if the directory contains the file of an earlier process,
-// however that process ended.
+// openShop creates the cache. It is usually warm if the directory contains the file of an earlier
+// process, however that process ended.
 func openShop(db *database, cfg config, dir string) (*shop, error) {
 	options := ringcache.Options{
 		MaxBytes:       cfg.cacheMB << 20,
 		File:           cmp.Or(cfg.file, filepath.Join(dir, "shop.cache")),
 		Version:        storedVersion,
 		TTL:            liveFor,
-		TTLJitter:      0.1,                   // entries loaded together do not expire together
-		RefreshAhead:   20 * time.Second,      // entries read in that time are loaded before they expire
+		TTLJitter:      0.1,                   // entries loaded together rarely expire together
+		RefreshAhead:   20 * time.Second,      // entries read in that time are loaded again
 		RefreshTimeout: 2 * time.Second,       // a load that nobody waits for ends
 		StaleIfError:   time.Hour,             // expired values are served while the database fails
 		SoftTimeout:    50 * time.Millisecond, // and if it takes longer
@@ -61,7 +60,7 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 		options.Compressor = s2.New()
 	}
 	cache, err := ringcache.NewWithOptions(options)
-	// ErrUnsupported: for example on Windows. ErrInUse: the previous process is still running.
+	// ErrUnsupported: for example on Windows. ErrInUse: another process uses the file.
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ringcache.ErrInUse) {
 		log.Printf("start with an empty cache: %v", err)
 		options.File = ""
@@ -85,8 +84,8 @@ func openShop(db *database, cfg config, dir string) (*shop, error) {
 	return s, nil
 }
 
-// product returns a product, or errNoProduct. Of many callers that ask for it at once, one asks the
-// database.
+// product returns a product, or errNoProduct. Of many callers that ask for it at once, usually one
+// asks the database.
 func (s *shop) product(ctx context.Context, id int64) (product, error) {
 	p, err := s.products.GetOrLoad(ctx, id, s.load) // s.loadProduct here would allocate on a hit
 	if errors.Is(err, ringcache.ErrAbsent) {
@@ -118,15 +117,15 @@ func (s *shop) loadCheapest(
 // setPrice writes a price. It invalidates the cached data after the commit, even if that failed,
 // because the price may have been written nonetheless; a load that is running at that time is not
 // stored. It also invalidates before the commit: if the process is killed in between, an outdated
-// product remains only if it was loaded again in that interval, and for at most liveFor. A write
-// that fails earlier, as all do while the database is down, leaves what readers still get. No write
-// may come after the cache was closed: its file would keep the older product.
+// product remains only if it was loaded again in that interval. A write that fails earlier, as all
+// do while the database is down, leaves what readers still get. No write may come after the cache
+// was closed: its file would keep the older product.
 func (s *shop) setPrice(ctx context.Context, id, price int64) (product, error) {
 	return s.db.writePrice(ctx, id, price, func() { s.forget(id) })
 }
 
 // forget removes the cached data that depends on a product. It is not known which lists contain the
-// product, so all lists are removed, in constant time.
+// product, so all lists are removed.
 func (s *shop) forget(id int64) {
 	s.products.Del(id)
 	s.lists.Reset()

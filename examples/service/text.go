@@ -14,8 +14,8 @@ const (
 	longText  = 2800
 )
 
-// The words of descriptions. Each is drawn independently, so that S2 compresses these texts about
-// as well as real JSON of that size. Sentences made from a few patterns would not be comparable.
+// The words of descriptions. Each is drawn independently: texts made from a few whole sentences
+// would compress better than real ones.
 var (
 	adjectives = strings.Fields(`light sturdy compact foldable waterproof breathable quiet warm
 		adjustable handmade recycled insulated padded magnetic rechargeable stackable washable

@@ -1,6 +1,6 @@
-// Warmrestart shows a cache that survives its process. A service reads from a slow source
-// through a cache in a file (ringcache.Options.File). Its parent kills it with SIGKILL while it
-// is working, and starts it again: the new process has cache hits from its first request.
+// Warmrestart shows a cache that survives its process. A service reads from a slow source through a
+// cache in a file (ringcache.Options.File). Its parent kills it with SIGKILL while it is working,
+// and starts it again: the new process begins with a warm cache.
 //
 //	go run ./examples/warmrestart [flags]
 package main

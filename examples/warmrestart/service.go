@@ -28,7 +28,7 @@ func serve(cfg config, out io.Writer) error {
 	cache.UpdateStats(&stats)
 
 	s := &service{cache: cache, delay: cfg.delay}
-	// A few users make most of the requests.
+	// A few hundred users make half of the requests.
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(uint64(start.UnixNano()), 0)), 1.1, 10, users-1)
 	var thousand time.Duration
 	for range cfg.requests {

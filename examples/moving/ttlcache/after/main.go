@@ -129,7 +129,7 @@ func counts(cache *ringcache.Cache, c *view) {
 }
 
 // Get extends the expiry only with ExpireAfterAccess, and then not each time: an entry may expire
-// half of the idle time after its last read. Touch is exact.
+// half of the idle time after its last read. Touch sets it each time.
 func touch() {
 	const ttl = time.Hour
 	cache, c := newCache(ringcache.Options{MaxBytes: 1 << 20, TTL: ttl})
