@@ -141,8 +141,9 @@ type Options struct {
 	Compressor Compressor
 
 	// ExpectedEntries, unless 0, is the approximate number of entries that the cache will hold. The
-	// index of an empty cache then begins at about the size that they need, up to about a sixth of
-	// MaxBytes, instead of growing in steps. Overestimating wastes memory.
+	// index of an empty cache then usually begins with room for them, up to about a sixth of MaxBytes,
+	// instead of growing in steps, unless they are large (see Caveats in the package documentation).
+	// Overestimating wastes memory.
 	ExpectedEntries int
 }
 

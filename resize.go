@@ -27,7 +27,8 @@ const leastChunks = 4
 // lowering the limit, and no other call overlaps, the excess has gone back to the operating system,
 // except on the Go heap, in a File without holes, and in a cache made with less than 1 GB where
 // pages exceed 4 KB. It evicts what no longer fits; [PolicyS3FIFO] usually prefers to keep entries
-// that were read. It works in short steps.
+// that were read. It works in short steps. In a cache much smaller than it was made,
+// [Options].Compressor may keep nothing.
 //
 // The minimum is at most 1/8 of the limit that the cache or its File was made with, and at most 128
 // MB, but at least 256 KB. The maximum is up to 4 TB. Outside this range Resize returns

@@ -129,8 +129,8 @@ func magicOf(path string) (string, error) {
 // entries apply. Old entries come first, so that a stream that is read once roughly keeps their
 // order. WriteSnapshot holds no lock of the cache while it writes, and starts no goroutine.
 //
-// WriteSnapshot returns w's error, or [ErrClosed] after Close; the bytes already written are not a
-// complete snapshot.
+// WriteSnapshot returns w's error, or [ErrClosed] after Close; the bytes already written are
+// usually no complete snapshot.
 func (c *Cache) WriteSnapshot(w io.Writer) (int64, error) {
 	if c.space != nil {
 		return 0, fmt.Errorf("ringcache: write snapshot: %w", ErrNamespace)

@@ -33,6 +33,7 @@ func newCall(h *handler, q *query, x *index, f *found, u use, why string) *call 
 	c.replaces = f != nil && f.audience >= q.from
 	if u > nothing {
 		c.old = f
+		f.use = u
 	}
 	return c
 }

@@ -28,10 +28,11 @@ type Options struct {
 	// names that header in Vary: clients might get each other's responses.
 	TTL time.Duration
 
-	// StaleWhileRevalidate is how long after its lifetime a response is served while the handler
-	// makes a new one in the background. The default, 0, means never; routers must support it: see
+	// StaleWhileRevalidate is how long after its lifetime a response is served while the handler makes
+	// a new one in the background. The default, 0, means never; routers must support it: see
 	// [Middleware.Handler]. StaleIfError is how long one is served if the handler returns 500, 502,
-	// 503 or 504. With 0, the default, only responses with a stale-if-error directive are.
+	// 503 or 504, unless the request asks for a newer one. With 0, the default, only responses with a
+	// stale-if-error directive are.
 	//
 	// Both apply to responses without the directive of that name and without must-revalidate,
 	// proxy-revalidate, no-cache and s-maxage. After a failure, most requests get the stale
@@ -146,10 +147,10 @@ func (m *Middleware) Invalidate(key string) bool { return m.store.invalidate(key
 func (m *Middleware) InvalidateTag(tag string) bool { return m.store.purge("t" + tag) }
 
 // InvalidatePrefix removes all responses whose key begins with the scheme, host and segments in
-// prefix, like [Middleware.InvalidateTag]. "https://host/items" covers "https://host/items?page=1"
-// and "https://host/items/7", but not "https://host/items2". InvalidatePrefix ignores a trailing
-// slash, a query and, with [DefaultKey], segments after the seventh, and then removes more. For the
-// scheme and case of the host, see DefaultKey.
+// prefix, at least one segment or a host, like [Middleware.InvalidateTag]. "https://host/items"
+// covers "https://host/items?page=1" and "https://host/items/7", but not "https://host/items2".
+// InvalidatePrefix ignores a trailing slash, a query and, with [DefaultKey], segments after the
+// seventh, and then removes more. For the scheme and case of the host, see DefaultKey.
 func (m *Middleware) InvalidatePrefix(prefix string) bool {
 	prefix, _, _ = strings.Cut(prefix, "?")
 	prefix = strings.TrimRight(prefix, "/")

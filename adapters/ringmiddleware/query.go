@@ -39,13 +39,15 @@ func passes(r *http.Request) bool {
 type found struct {
 	entry
 	now time.Duration
+	use use // what the request that leads to a call has of it
 }
 
 // left returns the remaining time for which the entry is fresh; it is stale if this is 0 or less.
 func (f *found) left() time.Duration { return f.lifetime - f.now }
 
-// mayReplaceError reports whether the entry may be served if the handler fails.
-func (f *found) mayReplaceError() bool { return -f.left() < f.ifError }
+// mayReplaceError reports whether the entry may be served if the handler fails, not only if it is
+// unchanged.
+func (f *found) mayReplaceError() bool { return f.use >= ifError && -f.left() < f.ifError }
 
 // clone returns a copy with its own body.
 func (f *found) clone() *found {
@@ -90,7 +92,7 @@ func (q *query) use(f *found) (u use, why string) {
 		return u, "request"
 	case -left < f.whileRevalidate:
 		return whileUpdating, "stale"
-	case f.mayReplaceError():
+	case -left < f.ifError:
 		return ifError, "stale"
 	}
 	return u, "stale"

@@ -392,6 +392,35 @@ func TestStale_ErrorsAreShared(t *testing.T) {
 	})
 }
 
+// A request that accepts no response as old as the one that is there gets the error, even if that
+// one could be revalidated.
+func TestStale_RequestWantsNoOldResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, own := range []string{"", ", must-revalidate"} {
+			failing := false
+			r := newTimedRig(t, Options{StaleIfError: time.Hour},
+				func(w http.ResponseWriter, req *http.Request) {
+					if failing {
+						w.WriteHeader(503)
+						return
+					}
+					w.Header().Set("ETag", `"one"`)
+					says("good", fresh+own)(w, req)
+				})
+			r.get("/")
+			failing = true
+			for _, asks := range []string{"no-cache", "max-age=0", "min-fresh=61"} {
+				time.Sleep(time.Second)
+				require.Equal(t, 503, r.get("/", "Cache-Control: "+asks).code, asks+own)
+			}
+			require.Equal(t, 200, r.get("/").code)
+			time.Sleep(2 * time.Minute)
+			require.Equal(t, 503, r.get("/", "Cache-Control: min-fresh=1").code, own)
+			require.Equal(t, map[bool]int{true: 200, false: 503}[own == ""], r.get("/").code)
+		}
+	})
+}
+
 // 500, 502, 503 and 504 are errors; other codes are answers.
 func TestStale_WhichErrors(t *testing.T) {
 	for code, covered := range map[int]bool{

@@ -79,7 +79,8 @@ func oldFiles(path string) (names []string, ok bool) {
 }
 
 // LoadFromFile returns a cache with the capacity of a snapshot, and as many of its entries as fit:
-// a file or directory written by SaveToFile, or a directory written by fastcache.
+// a file or directory written by SaveToFile, or a directory written by fastcache. (Of values that
+// fastcache's SetBig stored, some that fit may be lost.)
 func LoadFromFile(filePath string) (*Cache, error) {
 	return load(filePath, 0)
 }
