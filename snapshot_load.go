@@ -337,14 +337,12 @@ func (t *restorer) set(r *snapshot.Record, body []byte) error {
 	c, w := t.c, &t.w
 	defer c.notify(w)
 	w.Value = body[r.At+r.Size+r.KeyLen:][:r.ValueLen]
-	if w.Measure(c.shared); c.exceedsMemory(w.Bytes) != nil {
-		return nil
-	}
 	err := c.route(w)
 	switch {
 	case err == nil && !t.replaced:
 		t.loaded++
-	case err == errUnmet || err == errForgotten || errors.Is(err, ErrTooLarge):
+	case err == errUnmet || err == errForgotten || errors.Is(err, ErrTooLarge),
+		errors.Is(err, ErrNoMemory) && c.exceedsMemory(w.Bytes) != nil:
 		return nil
 	}
 	return err

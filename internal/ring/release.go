@@ -38,15 +38,21 @@ func (r *Ring) ReleaseDead(h record.Header) {
 // drop empties the first slot that holds a chunk, which is that of pos. A head that has borrowed
 // the chunk, as in a full ring, keeps it; else it goes back to the pool.
 func (r *Ring) drop(pos uint64) {
-	at := r.entry(pos)
 	if r.borrowed {
 		r.borrowed = false // the chunk is now the head's own
+		*r.entry(pos) = chunk.Ref{}
 	} else {
-		r.ledger.Drop(*at)
-		r.pool.Put(*at)
+		r.put(pos)
 	}
-	*at = chunk.Ref{}
 	r.mapped--
+}
+
+// put returns the chunk in the slot of pos to the pool.
+func (r *Ring) put(pos uint64) {
+	at := r.entry(pos)
+	r.ledger.Drop(*at)
+	r.pool.Put(*at)
+	*at = chunk.Ref{}
 }
 
 // Trim returns the chunk of an empty ring to the pool.

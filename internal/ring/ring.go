@@ -148,8 +148,8 @@ func (r *Ring) Unwrapped(pos uint64) uint64 {
 	return uint64(r.turns)*(r.Mask+1) + r.Tail + (pos-r.Tail)&r.Mask
 }
 
-// Extend makes the n bytes after the head writable, where Fits(n, limit). On an error
-// nothing is lost, and chunks that were taken are kept for the next record.
+// Extend makes the n bytes after the head writable, where Fits(n, limit). On an error nothing is
+// lost, and the chunks that were taken for them go back: the next record may be a shorter one.
 func (r *Ring) Extend(n uint64, limit int) error {
 	if r.borrowed && !r.Fits(int(n), 0) {
 		if err := r.separate(); err != nil {
@@ -157,7 +157,7 @@ func (r *Ring) Extend(n uint64, limit int) error {
 		}
 	}
 	shift := r.shift & 63 // the mask tells the compiler that it is below 64
-	need := int32(((r.Tail&(1<<shift-1))+r.Size+n-1)>>shift) + 1
+	had, need := r.mapped, int32(((r.Tail&(1<<shift-1))+r.Size+n-1)>>shift)+1
 	for r.mapped < need {
 		if int(r.mapped) == r.table.Len() {
 			r.growTable()
@@ -169,6 +169,10 @@ func (r *Ring) Extend(n uint64, limit int) error {
 		} else {
 			c, err := r.pool.Chunk()
 			if err != nil {
+				for r.mapped > had {
+					r.mapped--
+					r.put(r.Tail + uint64(r.mapped)<<r.shift)
+				}
 				return err
 			}
 			*at = c

@@ -257,3 +257,26 @@ func TestRing_HeaderOfMoreThanTheRingHolds(t *testing.T) {
 		require.Equal(t, want, ok, "%d bytes", n)
 	}
 }
+
+// A record for which the pool has too few chunks keeps none of them.
+func TestRing_ExtendIsRefused(t *testing.T) {
+	mem := heapMemory(t)
+	maps, most := 0, 0
+	inner := mem.Map
+	mem.Map = func(n int) ([]byte, error) {
+		if maps += n; most > 0 && maps > most {
+			return nil, chunk.ErrNoMemory
+		}
+		return inner(n)
+	}
+	p := chunk.NewPool(mem, 1<<20, 1<<testShift, chunk.Never)
+	var r Ring
+	r.Init(p, testShift, 16)
+	require.NoError(t, r.Extend(100, 1000))
+	held, used := r.Held(), p.Used()
+	most = 1 // no further map
+	require.ErrorIs(t, r.Extend(2<<20, 1<<20), chunk.ErrNoMemory)
+	require.Equal(t, held, r.Held())
+	require.Equal(t, used, p.Used())
+	require.NoError(t, r.Extend(1000, 1000))
+}

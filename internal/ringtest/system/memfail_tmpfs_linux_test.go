@@ -97,6 +97,40 @@ func TestTmpfs_HitRatioStays(t *testing.T) {
 	require.Greater(t, last, 0.98*first, "after %.3f", first)
 }
 
+// A value that is refused keeps none of the memory that it was given before, nor does a load end
+// there.
+func TestTmpfs_RefusedLargeValue(t *testing.T) {
+	t.Parallel()
+	const disk, maxMB, keys = 24, 256, 15_000
+	big := make([]byte, maxMB<<20/16)
+	fill := func(c *ringcache.Cache, from, to int) {
+		for id := from; id < to; id++ {
+			require.NoError(t, c.Set(fmt.Append(nil, id), big[:1000]))
+		}
+	}
+	c := mustOpenSmall(t, maxMB<<20, ringtest.MountTmpfs(t, disk))
+	fill(c, 0, 9000)
+	require.ErrorIs(t, c.Set([]byte("big"), big), ringcache.ErrNoMemory)
+	require.Equal(t, 9000, c.Len())
+	fill(c, 0, keys)
+	fill(c, 0, keys)
+	require.Equal(t, keys, c.Len())
+	require.NoError(t, ringtest.Validate(c))
+
+	whole := ringtest.MustCache(t, ringtest.Default(maxMB<<20))
+	fill(whole, 0, 9000)
+	require.NoError(t, whole.Set([]byte("big"), big))
+	fill(whole, 9000, keys)
+	path := filepath.Join(t.TempDir(), "snapshot")
+	require.NoError(t, whole.SaveToFile(path))
+	loaded, report, err := ringcache.Load(path, ringcache.Options{MaxBytes: maxMB << 20,
+		File: filepath.Join(ringtest.MountTmpfs(t, disk), "cache")})
+	require.NoError(t, err)
+	defer ringtest.CloseCache(t, loaded)
+	require.NoError(t, report.Err)
+	require.Equal(t, keys, loaded.Len())
+}
+
 // The cache grows to its bound once the file system does.
 func TestTmpfs_Grows(t *testing.T) {
 	t.Parallel()
