@@ -27,13 +27,21 @@ func (l limits) of(r policy.Ring) int {
 }
 
 // limits returns how many chunks each ring may hold now.
-func (b *Store) limits() limits {
+func (b *Store) limits() limits { return b.limitsFor(0) }
+
+// limitsFor returns the limits for a new record of n bytes in a full bucket. While live entries
+// leave memory free, a small one may have what they and the record take, whatever its quota is:
+// that may be small because others are slow to give up dead bytes.
+func (b *Store) limitsFor(n int) limits {
 	s := b.Shared
 	quota := b.quota()
 	pages := min(b.Index.Pages()+int(b.pageDelta), b.maxPages(quota)) // Give reduces them to that
 	total, held := max(quota-pages*s.Pool.PageSize(), 0)>>s.Shift, b.chunks()
 	if next := held + b.chunksFor(b.Longest) + 1; next > total && !b.strict {
 		total = max(total, min(next, total+s.lent(quota)>>s.Shift))
+	}
+	if n > 0 && !b.Large && !b.strict && s.FreeOfLive(keptFree) > 0 {
+		total = max(total, b.chunksFor(b.liveBytes()+n)+2)
 	}
 	if total > held {
 		// Other buckets may hold more than their share at the moment.

@@ -117,6 +117,9 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		}
 		b.compact(to, n)
 		l = b.limits()
+		if full {
+			l = b.limitsFor(n)
+		}
 	}
 	limit := max(l.of(to), need)
 	if b.cold.on {
@@ -127,6 +130,9 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 	if limit > b.withinReach(r) || b.isOver(l) {
 		b.takeFrom(1-to, l, r, limit, need)
 		limit = max(min(limit, b.withinReach(r)), need)
+	}
+	if b.Large && r.WorthCompacting() { // rather than drop live entries among so many dead ones
+		limit = max(limit, min(r.Held()+need, b.withinReach(r)))
 	}
 	b.makeRoom(to, n, limit)
 	return limit

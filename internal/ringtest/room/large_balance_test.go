@@ -235,3 +235,46 @@ func TestRoom_GoneEntriesGiveWayToTheOtherKind(t *testing.T) {
 		}
 	}
 }
+
+// Records of all lengths that are overwritten with others and deleted: while live ones take half of
+// the bound, hardly any is evicted, however many dead bytes the large buckets have.
+func TestRoom_RecordsOfAllLengths(t *testing.T) {
+	for _, bound := range []int{1 << 20, 9 << 20} {
+		g := ringtest.Default(bound)
+		g.Seed = ringtest.TestSeed
+		c := ringtest.MustCache(t, g)
+		r, v := ringtest.NewRand(1), make([]byte, bound/16)
+		lengths, keys := map[int]int{}, []int{}
+		live, written, sets := 0, 0, 0
+		for ; written < 30*bound; sets++ {
+			n := 16
+			for n <= len(v)/4 && r.IntN(3) > 0 { // most are short, most bytes in long ones
+				n *= 2
+			}
+			n += r.IntN(n)
+			k := sets
+			if len(keys) > 0 && r.IntN(2) == 0 {
+				k = keys[r.IntN(len(keys))]
+			} else {
+				keys = append(keys, k)
+			}
+			for live -= lengths[k]; live+n > bound*45/100; {
+				at := r.IntN(len(keys))
+				if id := keys[at]; id != k {
+					c.Del(ringtest.IDKey(id))
+					live -= lengths[id]
+					delete(lengths, id)
+					keys[at] = keys[len(keys)-1]
+					keys = keys[:len(keys)-1]
+				}
+			}
+			require.NoError(t, c.Set(ringtest.IDKey(k), v[:n]))
+			lengths[k] = n
+			live += n
+			written += n
+		}
+		t.Logf("%d Sets in %d bytes: %d evicted", sets, bound, c.Stats().EvictedEntries)
+		require.LessOrEqual(t, c.Stats().EvictedEntries, uint64(sets/1000))
+		require.NoError(t, ringtest.Validate(c))
+	}
+}
