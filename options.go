@@ -90,9 +90,9 @@ type Options struct {
 	// are damaged, or do not come back when File is opened. It may keep key and value: copies.
 	//
 	// OnRemove runs in the goroutine whose call or load removed the entry, before that call returns
-	// (in a batch load, once all values are stored), with no lock held. It may call any method of the
-	// cache, but may never end if it waits for the load that called it, or sets each evicted entry
-	// again. The key may have been set again by then. A panic leaves the cache consistent, but
+	// (in a batch load, usually once all values are stored), with no lock held. It may call any method
+	// of the cache, but may never end if it waits for the load that called it, or sets each evicted
+	// entry again. The key may have been set again by then. A panic leaves the cache consistent, but
 	// OnRemove may then not be called for other entries that the call has removed, and a value for
 	// which entries were evicted might not be stored.
 	OnRemove func(Removal)

@@ -1,6 +1,7 @@
 package ringcache
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -110,12 +111,22 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	return v, ok && err == nil, err
 }
 
-// Reset removes the entries of the view, in a loop over all keys of the cache. Loads in progress
+// Reset removes the entries of the view, in a loop over all keys of the cache. Its loads in progress
 // store nothing; an entry that is set meanwhile may stay. To reset faster, make the view of a
 // namespace and reset that.
 func (t *Typed[K, V]) Reset() {
 	c := t.cache
-	c.each(func(b *bucket) { b.look(func(*store.Store) { b.calls.InvalidateAll() }) })
+	start := c.start(nil)
+	c.each(func(b *bucket) {
+		b.look(func(*store.Store) {
+			for _, f := range b.calls.ByKey {
+				key, inSpace := bytes.CutPrefix(f.Key, start)
+				if _, ok := t.keyIn(key); inSpace && ok {
+					b.calls.Invalidate(f)
+				}
+			}
+		})
+	})
 	c.walk(func(raw, key []byte) bool { // with negative entries and stale values
 		if _, ok := t.keyIn(key); ok {
 			w := write{counted: true}

@@ -11,6 +11,7 @@ package codec
 import (
 	"encoding"
 	"encoding/json"
+	"slices"
 	"sync"
 )
 
@@ -55,7 +56,7 @@ func String[V ~string]() Codec[V] {
 func Bytes[V ~[]byte]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil },
-		decode:   func(data []byte) (V, error) { return append(V{}, data...), nil },
+		decode:   func(data []byte) (V, error) { return slices.Clip(append(V{}, data...)), nil },
 	}
 }
 

@@ -20,7 +20,8 @@ type handle = memo.Handle
 // lookups are for a few values.
 //
 // Callers share the remembered values: don't modify anything that a value refers to, such as the
-// elements of a slice or map, not even in Update. c must decode equal bytes to equal values.
+// elements of a slice or map, nor append to a slice, not even in Update. c must decode equal bytes
+// to equal values.
 //
 // The codec holds at most maxEntries values, whose encodings total at most maxBytes, and none whose
 // encoding is longer than 1/16 of maxBytes. If the values in use keep to that, repeated lookups are

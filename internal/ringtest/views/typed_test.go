@@ -318,6 +318,26 @@ func TestTyped_ResetForgetsLoads(t *testing.T) {
 	require.Equal(t, 2, loads)
 }
 
+// The loads of other views and namespaces go on.
+func TestTyped_ResetLeavesOtherLoads(t *testing.T) {
+	c := ringtest.Small(t)
+	view := texts[string](c.Namespace("a"), "v:")
+	for name, other := range map[string]*ringcache.Typed[string, string]{
+		"other prefix":    texts[string](c.Namespace("a"), "w:"),
+		"other namespace": texts[string](c.Namespace("b"), "v:"),
+		"whole cache":     texts[string](c, "v:"),
+	} {
+		v, err := other.GetOrLoad(t.Context(), "k",
+			func(context.Context, string) (string, time.Duration, error) {
+				view.Reset()
+				return "new", 0, nil
+			})
+		require.NoError(t, err)
+		require.Equal(t, "new", v)
+		require.True(t, other.Has("k"), name)
+	}
+}
+
 // What has expired and is kept for GetOrLoad is removed too, in a namespace as elsewhere.
 func TestTyped_ResetRemovesStaleValues(t *testing.T) {
 	var now atomic.Int64 // loads end in goroutines of their own
