@@ -111,9 +111,9 @@ func (t *Typed[K, V]) GetAndDel(key K) (v V, ok bool, err error) {
 	return v, ok && err == nil, err
 }
 
-// Reset removes the entries of the view, in a loop over all keys of the cache. Its loads in progress
-// store nothing; an entry that is set meanwhile may stay. To reset faster, make the view of a
-// namespace and reset that.
+// Reset removes the entries of the view, in a loop over all keys of the cache. Its loads in
+// progress store nothing; an entry that is set meanwhile may stay. To reset faster, make the view
+// of a namespace and reset that.
 func (t *Typed[K, V]) Reset() {
 	c := t.cache
 	start := c.start(nil)

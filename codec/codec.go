@@ -11,7 +11,6 @@ package codec
 import (
 	"encoding"
 	"encoding/json"
-	"slices"
 	"sync"
 )
 
@@ -56,7 +55,10 @@ func String[V ~string]() Codec[V] {
 func Bytes[V ~[]byte]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil },
-		decode:   func(data []byte) (V, error) { return slices.Clip(append(V{}, data...)), nil },
+		decode: func(data []byte) (V, error) {
+			v := append(V{}, data...)
+			return v[:len(v):len(v)], nil // Memo shares it with callers who may append
+		},
 	}
 }
 
