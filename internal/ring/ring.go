@@ -149,7 +149,8 @@ func (r *Ring) Unwrapped(pos uint64) uint64 {
 }
 
 // Extend makes the n bytes after the head writable, where Fits(n, limit). On an error nothing is
-// lost, and the chunks that were taken for them go back: the next record may be a shorter one.
+// lost, and the chunks that were taken go back, but for one in place of a borrowed one: the next
+// record may be a shorter one.
 func (r *Ring) Extend(n uint64, limit int) error {
 	if r.borrowed && !r.Fits(int(n), 0) {
 		if err := r.separate(); err != nil {

@@ -48,12 +48,11 @@ const (
 	// of n bytes then moves up to aheadShare*n bytes.
 	aheadShare = 64
 
-	// A Set that has no room moves at most so many records, and so many bytes or sixteen times its
-	// own size, and then as many times more records: the dead bytes for a long one may be behind many
-	// short ones. Then the policy evicts. That happens only if dead records appear in a full ring, and
-	// all of them behind so many live ones.
-	compactRecords = 1024
-	compactBytes   = 256 << 10
+	// A Set that has no room moves at most so many bytes, or sixteen times its own size: the dead ones
+	// may be behind many short live records, which count as passCost at least. Then the policy evicts.
+	// That happens only if dead records appear in a full ring, and all of them behind so many live
+	// ones.
+	compactBytes = 256 << 10
 )
 
 // roomFor chooses the ring that a record goes to, and makes room for it there. It returns the ring,
@@ -131,9 +130,6 @@ func (b *Store) ownRoom(to policy.Ring, n int, l limits) int {
 		b.takeFrom(1-to, l, r, limit, need)
 		limit = max(min(limit, b.withinReach(r)), need)
 	}
-	if b.Large && r.WorthCompacting() { // rather than drop live entries among so many dead ones
-		limit = max(limit, min(r.Held()+need, b.withinReach(r)))
-	}
 	b.makeRoom(to, n, limit)
 	return limit
 }
@@ -201,8 +197,7 @@ func (b *Store) compact(to policy.Ring, n int) {
 // live entry.
 func (b *Store) squeeze(n int, enough func(moved int) bool) (done bool) {
 	most := min(max(compactBytes, policy.WorkFor(n, b.Shared.mostMoved).Bytes), b.Shared.mostMoved)
-	records := max(1, most/compactBytes) * compactRecords
-	work := policy.Work{Records: records, Bytes: most, Compacts: true}
+	work := policy.Work{Records: most / passCost, Bytes: most, Compacts: true}
 	b.vacate(&work, func() (policy.Ring, bool) {
 		in, worth := b.deadest()
 		done = !worth || enough(most-work.Bytes)
