@@ -120,8 +120,9 @@ func (t *Typed[K, V]) Reset() {
 	c.each(func(b *bucket) {
 		b.look(func(*store.Store) {
 			for _, f := range b.calls.ByKey {
-				key, inSpace := bytes.CutPrefix(f.Key, start)
-				if _, ok := t.keyIn(key); inSpace && ok {
+				key, own := bytes.CutPrefix(f.Key, start)
+				own = own && f.Hash == c.shared.HashOf(f.Key, c.kind) // else it's a namespace's
+				if _, ok := t.keyIn(key); own && ok {
 					b.calls.Invalidate(f)
 				}
 			}

@@ -55,10 +55,7 @@ func String[V ~string]() Codec[V] {
 func Bytes[V ~[]byte]() Codec[V] {
 	return Codec[V]{
 		appendTo: func(dst []byte, v V) ([]byte, error) { return append(dst, v...), nil },
-		decode: func(data []byte) (V, error) {
-			v := append(V{}, data...)
-			return v[:len(v):len(v)], nil // Memo shares it with callers who may append
-		},
+		decode:   func(data []byte) (V, error) { return append(V{}, data...), nil },
 	}
 }
 

@@ -26,9 +26,9 @@ type handle = memo.Handle
 // The codec holds at most maxEntries values, whose encodings total at most maxBytes, and none whose
 // encoding is longer than 1/16 of maxBytes. If the values in use keep to that, repeated lookups are
 // usually hits, of 1,000 values or more about 99 %. The Go heap holds up to about 10 KB, 91 bytes
-// for each of maxEntries, and for each remembered value 90 bytes, its encoding and the value
-// itself, which maxBytes does not count. Memo panics if c is nil, maxEntries is below 1, or
-// maxBytes is below maxEntries, as when the two are swapped.
+// for each of maxEntries, and for each remembered value 90 bytes, its encoding and the value itself
+// (which maxBytes does not count), each rounded up by the allocator. Memo panics if c is nil,
+// maxEntries is below 1, or maxBytes is below maxEntries, as when the two are swapped.
 func Memo[V any](
 	c interface {
 		Append(dst []byte, v V) ([]byte, error)
@@ -64,7 +64,7 @@ func (m *Memoized[V]) Decode(data []byte) (V, error) {
 // MemoStats are the statistics of a [Memoized] codec.
 type MemoStats struct {
 	Hits    uint64 // lookups that found the value
-	Misses  uint64 // lookups that did not, and decoded it
+	Misses  uint64 // lookups that did not
 	Entries uint64 // remembered values
 	Bytes   uint64 // of their encodings, without the values themselves
 }

@@ -1,7 +1,6 @@
 package codec_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -84,20 +83,6 @@ func TestMemo_SharesValues(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, first, second)
 	require.EqualValues(t, 1, memo.Stats().Hits)
-}
-
-// Callers that append to a shared slice don't write to each other's.
-func TestMemo_AppendingCopies(t *testing.T) {
-	memo := codec.Memo(codec.Bytes[[]byte](), 100, 1<<20)
-	data := []byte("hello")
-	var values [3][]byte
-	for i := range values {
-		v, err := memo.Decode(data)
-		require.NoError(t, err)
-		values[i] = append(v, byte('0'+i))
-	}
-	require.EqualValues(t, 2, memo.Stats().Hits)
-	require.Equal(t, "hello0 hello1 hello2", string(bytes.Join(values[:], []byte(" "))))
 }
 
 func TestMemo_EncodingRemembersNothing(t *testing.T) {

@@ -321,12 +321,19 @@ func TestTyped_ResetForgetsLoads(t *testing.T) {
 // The loads of other views and namespaces go on.
 func TestTyped_ResetLeavesOtherLoads(t *testing.T) {
 	c := ringtest.Small(t)
-	view := texts[string](c.Namespace("a"), "v:")
-	for name, other := range map[string]*ringcache.Typed[string, string]{
-		"other prefix":    texts[string](c.Namespace("a"), "w:"),
-		"other namespace": texts[string](c.Namespace("b"), "v:"),
-		"whole cache":     texts[string](c, "v:"),
+	in := func(name, prefix string) *ringcache.Typed[string, string] {
+		if name == "" {
+			return texts[string](c, prefix)
+		}
+		return texts[string](c.Namespace(name), prefix)
+	}
+	for name, views := range map[string][2]*ringcache.Typed[string, string]{
+		"other prefix":    {in("a", "v:"), in("a", "w:")},
+		"other namespace": {in("a", "v:"), in("b", "v:")},
+		"outside":         {in("a", "v:"), in("", "v:")},
+		"inside":          {in("", ""), in("a", "v:")},
 	} {
+		view, other := views[0], views[1]
 		v, err := other.GetOrLoad(t.Context(), "k",
 			func(context.Context, string) (string, time.Duration, error) {
 				view.Reset()
