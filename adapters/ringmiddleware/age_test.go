@@ -1,6 +1,7 @@
 package ringmiddleware
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -61,4 +62,56 @@ func TestAge_AfterTheClockWasSetBack(t *testing.T) {
 	require.NoError(t, r.cache.Set(key, e.encode(nil)))
 	require.Equal(t, "2", r.get("/").body)
 	require.Equal(t, "2", r.get("/").body)
+}
+
+// Date has whole seconds: the part of a second that it leaves out is no age.
+func TestAge_OfDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(900 * time.Millisecond)
+		r := newTimedRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+			says("page", "Cache-Control: max-age=1")(w, req)
+		})
+		r.get("/")
+		time.Sleep(800 * time.Millisecond)
+		require.Equal(t, "hit; ttl=0", r.get("/").status())
+	})
+}
+
+// A response that is fresh for too short a time to be stored answers the requests that wait for it.
+func TestAge_TooShortToBeStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTimedRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+			time.Sleep(600 * time.Millisecond)
+			says("page", "Cache-Control: max-age=1")(w, req)
+		})
+		for want := range int64(3) {
+			for _, a := range r.sendMany(20, http.MethodGet, "/")() {
+				require.Equal(t, "page", a.body)
+			}
+			r.wantAsked(want + 1)
+		}
+		require.Equal(t, "fwd=uri-miss; fwd-status=200", r.get("/").status())
+	})
+}
+
+// A call that began earlier does not replace the response of a later one.
+func TestAge_EarlierCallEndsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version := 0
+		r := newTimedRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+			version++
+			body := fmt.Sprint("version ", version)
+			if version == 1 {
+				time.Sleep(10 * time.Second)
+			}
+			says(body, fresh)(w, req)
+		})
+		first := r.sendMany(1, http.MethodGet, "/")
+		time.Sleep(time.Second)
+		require.Equal(t, "version 2", r.get("/", "Cache-Control: no-cache").body)
+		first()
+		require.Equal(t, "version 2", r.get("/").body)
+		require.Equal(t, 2, version)
+	})
 }

@@ -85,6 +85,9 @@ func (e *entry) keep() time.Duration {
 	return e.lifetime - e.age + stale
 }
 
+// made returns the moment to which the age of the entry refers.
+func (e *entry) made() int64 { return e.moment - e.age.Milliseconds() }
+
 // addConditions adds the conditions that ask for another response than this one.
 func (e *entry) addConditions(h http.Header) {
 	for _, f := range e.header {

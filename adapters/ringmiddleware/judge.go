@@ -89,10 +89,11 @@ func (m *Middleware) judge(code int, h http.Header, took time.Duration) (e entry
 		e.whileRevalidate = staleFor(d, "stale-while-revalidate", while)
 	}
 	e.ifError = staleFor(d, "stale-if-error", m.options.StaleIfError)
-	return e, said, e.keep() >= minKeep
+	return e, said, e.keep() >= minKeep || e.age < e.lifetime
 }
 
 // minKeep is the shortest time for which a response is stored: a few ticks of the cache's clock.
+// One with less time left is for the requests that wait for it.
 const minKeep = 500 * time.Millisecond
 
 // lifetimeOf returns how long a response is fresh, and whether it states this. Expires does not
@@ -132,7 +133,7 @@ func ageOf(h http.Header, took time.Duration) time.Duration {
 	said, _, _ = strings.Cut(said, ";")          // parameters
 	age := seconds(textproto.TrimString(said)) + max(0, took)
 	if made, ok := date(h, "Date"); ok {
-		age = max(age, time.Since(made))
+		age = max(age, time.Since(made).Truncate(time.Second)) // Date has whole seconds
 	}
 	return min(age+time.Millisecond-1, maxTime).Truncate(time.Millisecond)
 }

@@ -86,6 +86,7 @@ func (rec *recorder) WriteHeader(code int) {
 		rec.state, rec.unchanged = dropped, true
 		return
 	}
+	rec.inherit()
 	e, said, ok := rec.m.judge(code, rec.sent, time.Since(rec.begun))
 	length, _ := strconv.Atoi(rec.sent.Get("Content-Length"))
 	switch {
@@ -97,6 +98,22 @@ func (rec *recorder) WriteHeader(code int) {
 		rec.state, rec.failed = dropped, true
 	default:
 		rec.pass()
+	}
+}
+
+// inherit adds what outer handlers have said of the response for the client: for whom it is, and of
+// what type. Compression in front of the cache varies by Accept-Encoding, but this response doesn't.
+func (rec *recorder) inherit() {
+	outer := canonical(rec.ResponseWriter.Header())
+	for _, name := range []string{"Cache-Control", "Content-Type"} {
+		if _, own := rec.sent[name]; !own && outer[name] != nil {
+			rec.sent[name] = outer[name]
+		}
+	}
+	for _, name := range varyNames(outer["Vary"]) {
+		if name != "Accept-Encoding" {
+			rec.sent.Add("Vary", name)
+		}
 	}
 }
 

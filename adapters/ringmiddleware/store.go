@@ -172,6 +172,9 @@ func (s store) put(
 		return false
 	}
 	e.moment = s.now()
+	if _, f, ok := s.entry(nil, x, r, key); ok && f.left() > 0 && f.made() > e.made() {
+		return true // a request that did not wait for this call has stored a later response
+	}
 	v := e.encode(make([]byte, 0, len(e.body)+512))
 	return s.cache.SetWithTTL(s.entryKey(x, r), v, e.keep()) == nil
 }

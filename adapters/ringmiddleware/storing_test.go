@@ -3,7 +3,9 @@ package ringmiddleware
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -278,4 +280,42 @@ func TestRFC_EmptyValueBeforeAnother(t *testing.T) {
 	r.get("/")
 	r.wantAsked(2)
 	require.Equal(t, everyone, audienceOf(http.Header{"Authorization": {"", "Bearer 1"}}))
+}
+
+// What outer handlers have said of a response counts for it, but not that they may encode it.
+func TestStoring_OuterHeaders(t *testing.T) {
+	for name, tt := range map[string]struct {
+		outer http.Header
+		again string // the second body, for another user
+	}{
+		"Vary":             {http.Header{"Vary": {"Cookie"}}, "bob"},
+		"Accept-Encoding":  {http.Header{"Vary": {"accept-encoding"}}, "ann"},
+		"Cache-Control":    {http.Header{"Cache-Control": {"no-store"}}, "bob"},
+		"nothing":          {http.Header{}, "ann"},
+		"of a later value": {http.Header{"Vary": {"Accept-Encoding, Cookie"}}, "bob"},
+	} {
+		_, m := newMiddleware(t, Options{TTL: time.Minute})
+		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, err := r.Cookie("user")
+			require.NoError(t, err)
+			w.Header().Set("Vary", "Accept")
+			if name != "Cache-Control" {
+				w.Header().Set("Cache-Control", "max-age=60")
+			}
+			_, _ = w.Write([]byte(c.Value))
+		}))
+		get := func(user string) *httptest.ResponseRecorder {
+			w, r := httptest.NewRecorder(), newRequest("/")
+			r.Header.Set("Cookie", "user="+user)
+			r.Header.Set("Accept-Encoding", user)
+			maps.Copy(w.Header(), tt.outer.Clone())
+			w.Header().Set("Content-Type", "text/x-mine")
+			h.ServeHTTP(w, r)
+			require.Equal(t, "text/x-mine", w.Header().Get("Content-Type"), name)
+			return w
+		}
+		require.Equal(t, "ann", get("ann").Body.String())
+		require.Equal(t, tt.again, get("bob").Body.String(), name)
+		require.Equal(t, tt.outer["Cache-Control"] != nil, get("bob").Header()["Cache-Control"][0] == "no-store")
+	}
 }
