@@ -77,10 +77,14 @@ type Controller struct {
 	stats Stats
 
 	// Only the goroutine uses these.
-	held       int64 // by the cache
-	heapLimit  int64 // in force
-	heapWanted int64 // without regard to the user's limit
-	failing    bool  // the last reading or change failed
+	held       int64    // by the cache
+	heapLimit  int64    // in force
+	heapWanted int64    // without regard to the user's limit
+	failing    bool     // the last reading or change failed
+	last       struct { // followed
+		reading reading
+		plan    plan
+	}
 }
 
 // sources are what a controller reads and sets. Tests replace them.

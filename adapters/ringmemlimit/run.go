@@ -35,14 +35,18 @@ func (c *Controller) run() {
 // collected.
 func (c *Controller) step() bool {
 	cache := c.sources.cache()
-	r, err := c.read(cache)
+	var r reading
+	var err error
+	if cache != nil {
+		r, err = c.read(cache)
+	}
+	if cache == nil || r.closed && err != nil {
+		// A new reading would take memory that the cache has yet to give back for the program's.
+		c.limitHeap(c.last.reading, c.last.plan, 0)
+		return false
+	}
 	if err == nil {
-		p := c.governor.next(time.Now(), r)
-		if cache == nil {
-			c.limitHeap(r, p, 0)
-			return false
-		}
-		err = c.follow(cache, r, p)
+		err = c.follow(cache, r, c.governor.next(time.Now(), r))
 	}
 	if errors.Is(err, ringcache.ErrClosed) {
 		c.logger.Info("ringmemlimit: cache is closed")
@@ -52,24 +56,22 @@ func (c *Controller) step() bool {
 	return true
 }
 
-// read takes a reading. cache is nil if it has been collected.
+// read takes a reading.
 func (c *Controller) read(cache resizable) (r reading, err error) {
 	r.levels, err = c.sources.levels()
 	r.heap = c.sources.heap()
-	if cache != nil {
-		s := cache.Stats()
-		r.bound = int64(s.MaxBytesSize)
-		// ReservedBytes leaves out memory that a Reset, for example, has left for new entries. Only
-		// Resize and Close give any back.
-		c.held = min(max(c.held, int64(s.ReservedBytes)), r.bound)
-		if s.ReservedBytes == 0 { // it may be closed, which only Resize reports; the bound is the same
-			r.closed = errors.Is(cache.Resize(int(r.bound)), ringcache.ErrClosed)
-		}
-		if r.closed {
-			c.held = 0
-		}
-		r.held = c.held
+	s := cache.Stats()
+	r.bound = int64(s.MaxBytesSize)
+	// ReservedBytes leaves out memory that a Reset, for example, has left for new entries. Only
+	// Resize and Close give any back.
+	c.held = min(max(c.held, int64(s.ReservedBytes)), r.bound)
+	if s.ReservedBytes == 0 { // it may be closed, which only Resize reports; the bound is the same
+		r.closed = errors.Is(cache.Resize(int(r.bound)), ringcache.ErrClosed)
 	}
+	if r.closed {
+		c.held = 0
+	}
+	r.held = c.held
 	return r, err
 }
 
@@ -90,6 +92,7 @@ func (c *Controller) follow(cache resizable, r reading, p plan) error {
 		p.bound = 0
 	}
 	c.limitHeap(r, p, p.bound)
+	c.last.reading, c.last.plan = r, p
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &c.stats

@@ -33,6 +33,7 @@ type program struct {
 	resizeErr error
 	least     int64
 	gone      bool  // the cache was collected
+	lingers   bool  // but its memory is still mapped
 	closed    bool  // it was closed
 	kept      int64 // by the cache after a Reset; 0: it is full
 	stopped   bool
@@ -60,7 +61,7 @@ func (p *program) sources() sources {
 			locked(func() {
 				p.readings++
 				used := p.heap + p.others
-				if !p.gone && !p.closed {
+				if !p.gone && !p.closed || p.lingers {
 					used += cmp.Or(p.kept, p.bound)
 				}
 				levels, err = []level{{p.limit * mb, used * mb}}, p.readErr
@@ -298,9 +299,21 @@ func TestController_ClosedCacheEndsItThoughNothingChanges(t *testing.T) {
 	})
 }
 
+// A cache is collected before its memory is unmapped: that is not the program's.
 func TestController_CollectedCacheEndsIt(t *testing.T) {
+	for _, lingers := range []bool{false, true} {
+		run(t, func(t *testing.T, p *program, c *Controller) {
+			p.set(func() { p.gone, p.lingers = true, lingers })
+			time.Sleep(time.Second)
+			p.requireBounds(t, 700, 900)
+			<-c.done
+		})
+	}
+}
+
+func TestController_ClosedCacheEndsItWithoutReadings(t *testing.T) {
 	run(t, func(t *testing.T, p *program, c *Controller) {
-		p.set(func() { p.gone = true })
+		p.set(func() { p.closed, p.readErr = true, errors.New("too many open files") })
 		time.Sleep(time.Second)
 		p.requireBounds(t, 700, 900)
 		<-c.done
