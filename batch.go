@@ -236,8 +236,9 @@ func (c *Cache) setBlock(from int, keys, vals [][]byte, l lifetime) (first error
 
 // BatchLoadFunc loads the values of keys for GetOrLoadBatch. It returns one result for each key, in
 // the same order, with the same meaning as for a [LoadFunc]; an error applies to every key. The
-// context is like a [LoadFunc]'s, for all keys together. No key occurs twice. The function may keep
-// keys and their bytes, and must not modify the results after it has returned.
+// context is like a [LoadFunc]'s, for all keys together. No key occurs twice, unless its namespace
+// is being reset. The function may keep keys and their bytes, and must not modify the results after
+// it has returned.
 type BatchLoadFunc[K, V any] func(ctx context.Context, keys []K) ([]Loaded[V], error)
 
 func (fn BatchLoadFunc[K, V]) load(ctx context.Context, keys []K) ([]Loaded[V], error) {

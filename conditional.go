@@ -71,7 +71,7 @@ func (w *write) met(err error) (bool, error) {
 // function returns.
 type Entry[V any] struct {
 	Value   V             // empty or zero if not Present
-	TTL     time.Duration // the remaining time to live; 0 if the entry never expires, or is absent
+	TTL     time.Duration // as of [Cache.TTL]; 0 if the entry never expires, or is absent
 	Present bool
 
 	verdict verdict
@@ -173,9 +173,9 @@ func (c *Cache) settle(w *write, e *Entry[[]byte]) error {
 }
 
 // GetAndDel removes k, appends its value to dst, and returns the extended slice and true. If k is
-// absent, it returns dst unchanged and false. No two calls get the value of the same write. The
-// bytes belong to the caller. If dst has room for the value, it normally allocates only where Del
-// does. It counts in [Stats] as a Del, not a lookup.
+// absent, it returns dst unchanged and false. Of concurrent calls, only one gets the value of a
+// write. The bytes belong to the caller. If dst has room for the value, it normally allocates only
+// where Del does. It counts in [Stats] as a Del, not a lookup.
 func (c *Cache) GetAndDel(dst, k []byte) ([]byte, bool) {
 	found := c.del(k, store.Deleted, &dst)
 	return dst, found

@@ -36,8 +36,8 @@
 //   - As an argument, a negative TTL stores nothing, removes any existing entry of the key, and is
 //     not an error. (SetIfAbsent uses its TTL only for a new entry.)
 //   - A TTL above 0 and below one tick is usually a number without a unit: 60 is 60 ns. As an
-//     argument it acts like a negative one, but the methods that store return [ErrTTLTooShort].
-//   - An entry that would expire more than 13.6 years after the cache was created may never expire.
+//     argument it also removes the entry, and the methods that store return [ErrTTLTooShort].
+//   - An entry that would expire more than 6.8 years after the cache was created may never expire.
 //
 // With [Options].ExpireAfterAccess, idle entries expire too.
 //
@@ -86,8 +86,8 @@
 // With [Options].File, entries are stored in a memory-mapped file. The next cache that opens the
 // file usually starts warm, however the process ended: by Close, a panic or SIGKILL. Entries that
 // were being written at that moment may be lost; [FileStats] reports what was recovered. If the
-// machine crashes or restarts before Close, the next cache starts empty. On Linux, a file in
-// /dev/shm reaches a disk only by swapping. A file on a disk survives a reboot after Close.
+// machine crashes or restarts before Close, the next cache starts empty. A file on a disk, not
+// in /dev/shm, can survive a reboot after Close.
 //
 // The file grows in steps of up to about 64 MB; Resize doesn't shorten it. On Linux, records and
 // index together usually use little more than MaxBytes, because unused space becomes a hole; where
@@ -106,10 +106,11 @@
 // MaxBytes limits the memory for records and index together; more may be in use with File (see
 // above) and Resize, by concurrent writes (a few chunks of 64 KB), on the Go heap, and where system
 // pages exceed 4 KB. An entry takes its key and (perhaps compressed) value, a header of 3 or 7
-// bytes, 4 bytes for a time to live or 8 for an idle time, 4 for a checksum with File, 8 in a
-// namespace, and its share of the index. Each cache also uses some of the Go heap, usually up to 3
-// MB and 1 MB for each GB; namespaces and a Compressor use more. Dead records (replaced, deleted,
-// expired, or of a reset namespace) are usually reclaimed before live entries are evicted.
+// bytes, 4 bytes for a time to live or 8 for an idle time (perhaps a former one), 4 for a checksum
+// with File, 8 in a namespace, and its share of the index. Each cache also uses some of the Go
+// heap, usually up to 3 MB and 1 MB for each GB; namespaces and a Compressor use more. Dead records
+// (replaced, deleted, expired, or of a reset namespace) are usually reclaimed before live entries
+// are evicted.
 //
 // [Cache.Reset] keeps the memory for new entries. [Cache.Resize] returns excess memory if it can.
 // [Cache.Close] returns that of records and index, except in a File, as does the garbage collector
@@ -127,9 +128,9 @@
 //
 // Methods that store return [ErrTooLarge], [ErrNoMemory], [ErrClosed], [ErrDropped] or, with a TTL,
 // [ErrTTLTooShort], wrapped; test for them with [errors.Is]. An entry with an error is not stored,
-// and any older value goes too: ignore the error if you can do without the entry. (After
-// [ErrEncode] or [ErrDecode], the atomic writes of a Typed view leave the entry, except GetAndDel.)
-// After Close, lookups miss.
+// and any older value goes too (but stays in the File of a closed cache): ignore the error if you
+// can do without the entry. (After [ErrEncode] or [ErrDecode], the atomic writes of a Typed view
+// leave the entry, except GetAndDel.) After Close, lookups miss.
 //
 // # Security
 //
@@ -139,8 +140,7 @@
 //
 // # Caveats
 //
-// With [PolicyS3FIFO], new entries that are not read are usually evicted first. If keys are read
-// only once, long after their Set, PolicyFIFO may find more of them.
+// With [PolicyS3FIFO], new entries that are not read are usually evicted first.
 //
 // Large values, above about 1/4096 of MaxBytes (more if made below 64 MB; less if entries are long
 // on average), are usually stored separately. Their Sets usually run one at a time.

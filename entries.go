@@ -68,8 +68,8 @@ func (c *Cache) Peek(dst, k []byte) ([]byte, bool) {
 func (c *Cache) Del(k []byte) bool { return c.del(k, store.Deleted, nil) }
 
 // Touch sets the TTL of k's entry, starting now, and reports whether k was present. With 0 the
-// entry has no TTL, and a TTL that is negative or below 100 ms removes it. Touch counts neither as
-// a read nor as a Set. With [Options].ExpireAfterAccess it restarts the idle time.
+// entry has no TTL; any other TTL below 100 ms removes it. Touch counts neither as a read nor as a
+// Set. With [Options].ExpireAfterAccess it restarts the idle time.
 //
 // Adding an expiry may store the entry again, which may evict others; if that fails, the entry is
 // lost and Touch returns false.

@@ -17,13 +17,12 @@ import (
 // forms with a TTL. An entry with an error is not stored, and an older value of its key is removed
 // unless the error's comment says otherwise.
 var (
-	// ErrTooLarge is returned by the methods that store, in place of storing a key longer than 65,535
-	// bytes (65,527 in a namespace), or a value that is longer than 1/16 of MaxBytes, or has 4 GB or
-	// more.
+	// ErrTooLarge means that one of the methods that store got a key longer than 65,535 bytes (65,527
+	// in a namespace), or a value that is longer than 1/16 of MaxBytes, or has 4 GB or more.
 	ErrTooLarge = errors.New("entry too large")
 
-	// ErrClosed is returned after Close by the methods that store, DropNamespace, Resize, and those
-	// that save or read a snapshot, in place of their work. [Options].File keeps the older value.
+	// ErrClosed means that one of the methods that store, DropNamespace, Resize, or one that saves or
+	// reads a snapshot did not do so because of Close. [Options].File keeps the older value.
 	ErrClosed = errors.New("cache is closed")
 
 	// ErrNoMemory may be returned by the methods that store if the operating system refuses memory
@@ -32,8 +31,8 @@ var (
 	// [Stats].EffectiveMaxBytes.
 	ErrNoMemory = chunk.ErrNoMemory
 
-	// ErrTTLTooShort is returned for a TTL above 0 and below the clock's tick of 100 ms by
-	// SetWithTTL, SetBatchWithTTL and Update, and for a new entry by SetIfAbsent.
+	// ErrTTLTooShort means that the TTL passed to SetWithTTL, SetBatchWithTTL or Update, or for a new
+	// entry to SetIfAbsent, is above 0 and below the clock's tick of 100 ms.
 	ErrTTLTooShort = errors.New("time to live too short")
 
 	// ErrAbsent is returned by a load function if the key has no value, and then by GetOrLoad.
@@ -49,16 +48,15 @@ var (
 	// DropNamespace, and those that save or read a snapshot.
 	ErrNamespace = errors.New("the cache is a namespace")
 
-	// ErrDropped is returned by the methods that store, in place of storing, after DropNamespace has
-	// dropped their namespace.
+	// ErrDropped means that an entry was not stored because DropNamespace has dropped its namespace.
 	ErrDropped = errors.New("the namespace was dropped")
 
 	// ErrInvalidOptions is returned by NewWithOptions, Load and Resize for a setting that is out of
 	// range. New panics with it.
 	ErrInvalidOptions = errors.New("invalid options")
 
-	// ErrEncode is returned by the methods of a Typed view that store if the codec cannot encode
-	// the value. Set and SetBatch remove an older value of the key; the atomic writes leave it.
+	// ErrEncode means that the codec of a Typed view cannot encode a value that is to be stored. Set
+	// and SetBatch remove an older value of the key; the atomic writes leave it.
 	ErrEncode = errors.New("value cannot be encoded")
 
 	// ErrDecode is returned by methods of a Typed view if the codec cannot decode a value. It names
@@ -130,7 +128,7 @@ type KeyError struct {
 	Err   error // like those of [Cache.GetOrLoad], without their beginning
 }
 
-// Error returns the first error with its index, and the number of others.
+// Error returns the first error with its index, and the number of others, if any.
 func (e *BatchError) Error() string {
 	first := e.Failed[0]
 	s := fmt.Sprintf("ringcache: load batch: index %d: %v", first.Index, first.Err)

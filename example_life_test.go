@@ -40,8 +40,8 @@ func ExampleCache_Touch() {
 	// Output: of somebody
 }
 
-// A session ends 15 to 30 minutes after its last use, and twelve hours after the login at the
-// latest.
+// A session ends 15 to 30 minutes after its last use, and twelve hours after its last Set at the
+// latest; Update keeps its TTL.
 func ExampleOptions_expireAfterAccess() {
 	cache, err := ringcache.NewWithOptions(ringcache.Options{
 		MaxBytes:          32 << 20,

@@ -23,7 +23,8 @@ import (
 // Namespace returns the part of the cache with the given name, which may consist of any bytes: a
 // Cache with its own keys, statistics and [Cache.Reset], which shares memory and eviction policy
 // with the rest. There is one per name. Once used, it takes about 9 KB of the Go heap. Files and
-// snapshots include its entries.
+// snapshots include its entries. Keep a reference to the whole cache too: without one, adapters
+// stop showing and adjusting it.
 //
 // Its methods apply to its own entries, except that Options and DeleteExpired apply to the whole
 // cache, and Resize, Close, DropNamespace and the methods for snapshots return ErrNamespace. A key
@@ -77,7 +78,7 @@ func (c *Cache) Namespaces() iter.Seq2[string, *Cache] {
 }
 
 // DropNamespace resets the namespace with that name, if there is one, and forgets it. Caches that
-// Namespace returned for it stay empty: lookups miss, Sets return [ErrDropped], and Dels do not
+// Namespace returned for it stay empty: lookups miss, Sets fail ([ErrDropped]), and Dels do not
 // affect the namespace that the next call of Namespace creates. After Close, DropNamespace returns
 // [ErrClosed], and a file keeps the entries; in a namespace it returns [ErrNamespace].
 func (c *Cache) DropNamespace(name string) error {
@@ -105,9 +106,9 @@ func (c *Cache) dropNamespace(name string) error {
 }
 
 // Reset removes all entries. In a namespace this usually takes constant time; the whole cache, with
-// all namespaces, is emptied bucket by bucket. Once it has returned, no value set before the call
-// is found, not even by another process that opens the same file (Options.File). An entry set
-// concurrently may or may not remain; the result of a load that began earlier does not.
+// all namespaces, is emptied bucket by bucket. Once it has returned, none of them is found, not
+// even by another process that opens the same file (Options.File). An entry set concurrently may or
+// may not remain; the result of a load that began earlier does not.
 //
 // The cache keeps its memory for new entries, and its counters. After Close, a file keeps its
 // entries.

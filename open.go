@@ -135,11 +135,11 @@ func (c *Cache) Options() Options {
 	return o
 }
 
-// Close frees the memory that is not in a File. Writes in progress are completed, or fail as later
-// ones do: Sets return [ErrClosed]. Later lookups miss. A second Close returns nil. With
-// [Options].File, Close waits until everything is on the disk, and returns an error if that fails.
-// After that, the file no longer changes: stop all writers before Close, or values that they
-// replace or delete later come back when the file is opened again. A namespace cannot be closed
+// Close frees the memory of records and index, except in a File. Writes in progress are completed,
+// or fail as later ones do: Sets return [ErrClosed]. Later lookups miss. A second Close returns
+// nil. With [Options].File, Close syncs the file, and returns an error if that fails. After that,
+// the cache no longer changes it: stop all writers before Close, or values that they replace or
+// delete later come back when the file is opened again. A namespace cannot be closed
 // ([ErrNamespace]).
 func (c *Cache) Close() error {
 	if c.space != nil {

@@ -51,8 +51,8 @@ type Options struct {
 	// ExpireAfterAccess is the idle time: an entry that is neither read nor written for that long
 	// expires. A write restarts the idle time, and so does a read in its second half, so an entry may
 	// expire early by half the idle time (at least one tick). Reads are Get and its variants, Has,
-	// GetBatch, GetOrLoad, and writes that inspect the old value, but not Peek, TTL, loops, snapshots
-	// and lookups of negative entries.
+	// GetOrLoad, their batches, and writes that inspect the old value, but not Peek, TTL, loops,
+	// snapshots and lookups of negative entries.
 	//
 	// An entry that also has a TTL expires at the earlier of the two deadlines, and [Cache.TTL]
 	// returns the time until then. Touch sets the TTL and restarts the idle time. Snapshots and File

@@ -43,7 +43,7 @@ type LoadReport struct {
 // ([PolicyFIFO]: new ones). Options.Version must be that of the saved cache. If
 // Options.ExpectedEntries is 0, Load estimates it from the snapshot. With Options.File, an entry in
 // that file takes precedence over one in the snapshot, but an entry that was deleted from the file
-// since the save comes back.
+// since the save may come back.
 //
 // Up to GOMAXPROCS goroutines load, and end before Load returns. With Options.OnRemove, only the
 // caller's goroutine loads, and OnRemove may be called before Load has returned the cache. If
@@ -117,7 +117,7 @@ func newLike(s *snapshot.Contents, o Options) (c *Cache, t *terms, err error) {
 // more. Entries with an expiry are left out if the wall clock is earlier than at the save, or was
 // not set then (before 2025). Loaded entries count in [Stats].RestoredEntries, not as Sets.
 //
-// The error is one of [LoadReport], and the cache is then nil: [ErrCorrupt] for any defect of the
+// The error is one of [LoadReport], and the cache is then nil: [ErrCorrupt] for a defect of the
 // file, with its offset, and [ErrVersion] also if the snapshot's [Options].Version is not 0. Use
 // [Cache.ReadSnapshot] to read a pipe. Up to GOMAXPROCS goroutines load, and end before
 // LoadFromFile returns; each uses a few megabytes, more for longer values.

@@ -16,17 +16,17 @@ import (
 	"github.com/ringcache/ringcache/internal/store"
 )
 
-// ReadSnapshot adds the entries of a snapshot to the cache and returns the number of bytes read. An
-// existing key keeps its value. Unlike ReadFrom of an [io.ReaderFrom], it stops at the end mark of
-// the snapshot, not at the end of r.
+// ReadSnapshot adds entries of a snapshot whose keys are absent, and returns the number of bytes
+// read. Unlike ReadFrom of an [io.ReaderFrom], it stops at the end mark of the snapshot, not at the
+// end of r.
 //
 // The caller's goroutine reads each block once, and uses a few megabytes, more for longer values.
 // Other goroutines may use the cache meanwhile.
 //
 // ReadSnapshot returns the errors of [LoadFromFile], but [ErrVersion] if
 // [Options].Version differs; r's error, except [io.ErrUnexpectedEOF]; [ErrClosed] after Close; and
-// [io.ErrNoProgress] if r returns neither bytes nor an error a hundred times in a row. The entries
-// read before an error stay.
+// [io.ErrNoProgress] if r returns neither bytes nor an error a hundred times in a row. An error
+// removes none of the entries read before.
 func (c *Cache) ReadSnapshot(r io.Reader) (int64, error) {
 	n, err := c.readSnapshot(r)
 	if err == nil {

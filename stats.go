@@ -36,7 +36,7 @@ type Stats struct {
 	MaxBytesSize uint64 // a gauge: Options.MaxBytes, or the limit last set by Resize
 	DelCalls     uint64 // calls of Del and GetAndDel, and Updates that end with Entry.Del
 
-	EvictedEntries uint64 // entries that were dropped to make room
+	EvictedEntries uint64 // entries, also negative ones, that were dropped to make room
 	EvictedBytes   uint64 // the bytes of their records
 
 	// EvictedMisses counts the Misses of keys whose entries were evicted recently, as far as the cache

@@ -1,5 +1,5 @@
 // Package zstd compresses the cold part of a ringcache with Zstandard and a dictionary of live
-// values (github.com/klauspost/compress/zstd, in pure Go). It is meant for values of a few
+// values (github.com/klauspost/compress/zstd, without cgo). It is meant for values of a few
 // kilobytes, which it usually compresses better than package s2 does, but more slowly.
 //
 //	compressor, err := zstd.New()
