@@ -108,6 +108,10 @@ func (c *call) run(w http.ResponseWriter) {
 	m.answer(w, q.r, f, age, status)
 }
 
+// ofPage are the client errors that say something of the page, not only of the request.
+var ofPage = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
+	http.StatusGone}
+
 // unstored finishes a call whose response is not stored. done is false if the handler was canceled.
 func (c *call) unstored(rec *recorder, done bool) {
 	if !done || rec.failed || rec.broken || rec.code >= 500 {
@@ -115,7 +119,8 @@ func (c *call) unstored(rec *recorder, done bool) {
 	}
 	c.settled = true
 	c.h.m.store.pass(c.q.key, c.x, c.q.from)
-	if c.replaces && (rec.code != http.StatusNotModified || rec.unchanged) {
+	tells := rec.code < 400 || slices.Contains(ofPage, rec.code)
+	if c.replaces && tells && (rec.code != http.StatusNotModified || rec.unchanged) {
 		c.h.m.store.remove(c.x, c.q.r)
 	}
 }

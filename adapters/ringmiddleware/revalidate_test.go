@@ -313,3 +313,24 @@ func TestRevalidate_MadeTagIsNotForRanges(t *testing.T) {
 	require.Equal(t, 200, r.get("/", "Range: bytes=1-2", "If-Range: "+tag).code)
 	require.Equal(t, 304, r.get("/", "If-None-Match: "+tag).code)
 }
+
+// What only this request was refused for, such as its rate, doesn't remove the response of others.
+func TestReload_ErrorsOfTheClient(t *testing.T) {
+	for code, removes := range map[int]bool{
+		400: false, 408: false, 429: false, 401: true, 403: true, 404: true, 410: true,
+	} {
+		n := 0
+		r := newRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
+			if n++; n == 2 {
+				w.Header().Set("Cache-Control", "no-store")
+				w.WriteHeader(code)
+				return
+			}
+			says("page", fresh)(w, req)
+		})
+		r.get("/")
+		require.Equal(t, code, r.get("/", "Cache-Control: no-cache").code)
+		require.Equal(t, 200, r.get("/").code)
+		require.Equal(t, removes, n == 3, code)
+	}
+}
