@@ -129,9 +129,12 @@ func (c *Cache) update(k []byte, fn func(e *Entry[[]byte]) error) error {
 	var room [stackKey]byte
 	w := c.writeOf(room[:0], k, nil, store.Replaced)
 	w.repeats = true
-	for mode := withValue | reading; ; mode = withValue { // only one read
+	for mode := withValue | reading; ; {
 		old, expiry, got := c.find(mine.Bytes[:0], w.Key, w.Hash, mode)
 		ok := got == hit
+		if ok {
+			mode = withValue // only one read
+		}
 		mine.Bytes = old
 		theirs.Bytes = append(theirs.Bytes[:0], old...)
 		*e = Entry[[]byte]{Value: theirs.Bytes, TTL: c.left(expiry, got), Present: ok}

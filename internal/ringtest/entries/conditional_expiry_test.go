@@ -211,6 +211,19 @@ func TestReadModifyWrite_CountsAsOneRead(t *testing.T) {
 	}
 }
 
+// An entry that another writer set after Update had found none is read by Update's next try.
+func TestUpdate_ReadsWhatItFindsLater(t *testing.T) {
+	c, k, calls := ringtest.MustCache(t, ringtest.Tiny(1, 1024, 64)), []byte("k"), 0
+	require.NoError(t, c.Update(k, func(e *ringcache.Entry[[]byte]) {
+		if calls++; !e.Present {
+			require.NoError(t, c.Set(k, []byte("other")))
+		}
+		e.Set([]byte("value"))
+	}))
+	require.Equal(t, 2, calls)
+	require.Equal(t, 1, freqOf(t, c, k))
+}
+
 // What is kept by Update alone outlives a flood as well as what is kept by Get.
 func TestUpdate_CountersOutliveAFlood(t *testing.T) {
 	t.Parallel()
