@@ -185,10 +185,11 @@ func (m *Middleware) Stats() Stats {
 
 // DefaultKey returns the scheme, host, path and query of a request, such as
 // "https://example.com/a?b=c". The scheme is that of the connection: usually http behind a proxy
-// that ends TLS. The host is in lower case. If an outer handler such as [http.StripPrefix] has
-// changed the URL, a newline and what the client sent usually follow. The key is empty if the host
-// contains a slash or a similar character, which HTTP/2 permits, or the URL is opaque, such as
-// "http:x", because it could equal another URL's key.
+// that ends TLS. The host is in lower case. If the client sent another URL, because it does not
+// escape all characters or an outer handler such as [http.StripPrefix] has changed it, a newline
+// and what it sent usually follow. The key is empty if the host contains a slash or a similar
+// character, which HTTP/2 permits, or the URL is opaque, such as "http:x", because it could equal
+// another URL's key.
 func DefaultKey(r *http.Request) string {
 	if r.URL.Opaque != "" || strings.ContainsAny(r.Host, "/\\?# ") {
 		return ""
