@@ -3,6 +3,7 @@ package ringmiddleware
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,20 +99,19 @@ func TestAge_TooShortToBeStored(t *testing.T) {
 // A call that began earlier does not replace the response of a later one.
 func TestAge_EarlierCallEndsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		version := 0
+		var version atomic.Int64
 		r := newTimedRig(t, Options{}, func(w http.ResponseWriter, req *http.Request) {
-			version++
-			body := fmt.Sprint("version ", version)
-			if version == 1 {
+			n := version.Add(1)
+			if n == 1 {
 				time.Sleep(10 * time.Second)
 			}
-			says(body, fresh)(w, req)
+			says(fmt.Sprint("version ", n), fresh)(w, req)
 		})
 		first := r.sendMany(1, http.MethodGet, "/")
 		time.Sleep(time.Second)
 		require.Equal(t, "version 2", r.get("/", "Cache-Control: no-cache").body)
 		first()
 		require.Equal(t, "version 2", r.get("/").body)
-		require.Equal(t, 2, version)
+		require.EqualValues(t, 2, version.Load())
 	})
 }

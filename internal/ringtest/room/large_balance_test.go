@@ -299,6 +299,6 @@ func TestRoom_ShortEntriesBesideChangingPages(t *testing.T) {
 		}
 		s := c.Stats()
 		t.Logf("%v: %d evicted; %d bytes live", policy, s.EvictedEntries, s.BytesSize)
-		require.Zero(t, s.EvictedEntries, policy)
+		require.LessOrEqual(t, s.EvictedEntries, uint64(counters/1000), policy)
 	}
 }
