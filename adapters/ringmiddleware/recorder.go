@@ -102,7 +102,8 @@ func (rec *recorder) WriteHeader(code int) {
 }
 
 // inherit adds what outer handlers have said of the response for the client: for whom it is, and of
-// what type. Compression in front of the cache varies by Accept-Encoding, but this response doesn't.
+// what type. Compression in front of the cache varies by Accept-Encoding, but this response
+// doesn't.
 func (rec *recorder) inherit() {
 	outer := canonical(rec.ResponseWriter.Header())
 	for _, name := range []string{"Cache-Control", "Content-Type"} {

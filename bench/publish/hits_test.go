@@ -120,7 +120,8 @@ func TestSummary(t *testing.T) {
 	table := newTable("")
 	d.summary(table, []string{us, otter})
 	require.Equal(t, [][]string{{"mean hit ratio in %, 1 workloads, caches of 10 and 30 % of " +
-		"their data (won / tied / lost against the better of otter and theine: 1 / 0 / 1), 2026-01-02", "**60.0**",
+		"their data (won / tied / lost against the better of otter and theine: 1 / 0 / 1), " +
+		"2026-01-02", "**60.0**",
 		"50.0"}}, table.Rows)
 }
 
