@@ -35,7 +35,7 @@ func newBrowser(t *testing.T, width, height int) *browser {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
 		chromedp.WSURLReadTimeout(time.Minute))
-	ctx, stop := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 9*time.Minute)
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(stop)
@@ -96,7 +96,7 @@ func ask[T any](b *browser, expression string) T {
 }
 
 // until waits for a time at which all series of the cache's plots are ok, and tells what
-// the page shows if that does not come within two minutes.
+// the page shows if that does not come within four minutes.
 func (b *browser) until(what string, ok func(l line) bool) {
 	b.t.Helper()
 	want := 0
@@ -105,12 +105,12 @@ func (b *browser) until(what string, ok func(l line) bool) {
 	}
 	var all []line
 	notOK := func(l line) bool { return !ok(l) }
-	for range 1200 {
+	for range 480 {
 		all = ask[[]line](b, lines)
 		if len(all) == want && !slices.ContainsFunc(all, notOK) {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond)
 	}
 	require.Fail(b.t, "not so: "+what, "console: %q\n%v", b.heard(), all)
 }

@@ -48,7 +48,9 @@ var still = map[string]string{
 // and move with it, and its buttons show and hide them.
 func TestPage_InABrowser(t *testing.T) {
 	cache := newCache(t)
-	url := serveOf(t, cache, statsviz.SendFrequency(300*time.Millisecond))
+	// The page begins anew with every update, so one that comes while it still draws leaves
+	// the last plots as they were.
+	url := serveOf(t, cache, statsviz.SendFrequency(2*time.Second))
 	page := newBrowser(t, 1500, 1560) // has room for all plots of one cache
 	page.do(chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#tag-cache + label")))
 
@@ -160,7 +162,7 @@ func traffic(t *testing.T, c *ringcache.Cache) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(10 * time.Millisecond):
+			case <-time.After(100 * time.Millisecond):
 			}
 		}
 	}()
