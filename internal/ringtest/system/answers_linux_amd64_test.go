@@ -266,7 +266,7 @@ func livingKey(i int) []byte { return binary.BigEndian.AppendUint32([]byte("key-
 func livingValue(i int) []byte {
 	n := 100 + i%700
 	if i%500 == 0 {
-		n = 200_000
+		n = 100_000
 	}
 	return binary.BigEndian.AppendUint32(make([]byte, n), uint32(i))
 }
@@ -314,16 +314,16 @@ func (o *outcome) count(c *ringcache.Cache) {
 func liveInMemory(_ string, errno unix.Errno) outcome {
 	o := newOutcome()
 	before := resident()
-	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 64 << 20})
+	c, err := ringcache.NewWithOptions(ringcache.Options{MaxBytes: 32 << 20})
 	if !o.note("NewWithOptions", err, errno) {
 		return o
 	}
 	o.fill(c, errno)
-	for i, v := uint32(0), make([]byte, 4096); i < 24<<20>>12; i++ {
+	for i, v := uint32(0), make([]byte, 4096); i < 16<<20>>12; i++ {
 		_ = c.Set(ringtest.TrafficKey(nil, i), v)
 	}
-	o.note("Resize down", c.Resize(16<<20), errno)
-	o.note("Resize up", c.Resize(64<<20), errno)
+	o.note("Resize down", c.Resize(8<<20), errno)
+	o.note("Resize up", c.Resize(32<<20), errno)
 	c.Reset()
 	o.fill(c, errno)
 	o.count(c)
@@ -345,7 +345,7 @@ func resident() int {
 
 // inFile returns the life of a cache in a file, with chunks of that size.
 func inFile(chunk int, by ringcache.Compressor) func(dir string, errno unix.Errno) outcome {
-	const least, most = 1 << 20, 4 << 20
+	const least, most = 512 << 10, 2 << 20
 	g := ringtest.Tiny(16, chunk, most/16/chunk)
 	g.Compressor = by
 	return func(dir string, errno unix.Errno) outcome {
@@ -356,7 +356,7 @@ func inFile(chunk int, by ringcache.Compressor) func(dir string, errno unix.Errn
 				continue
 			}
 			if o.Stored == 0 {
-				for i, v := uint32(0), make([]byte, 4096); i < 2<<20>>12; i++ {
+				for i, v := uint32(0), make([]byte, 4096); i < 1<<20>>12; i++ {
 					_ = c.Set(ringtest.TrafficKey(nil, i), v)
 				}
 				o.note("Resize down", c.Resize(least), errno)
