@@ -70,6 +70,9 @@ var questions = []question{
 		rewriting("values of different lengths", "churn", 0.7, churn.NsWrite),
 		rewriting("values of different lengths", "churn", 0.95, churn.NsWrite),
 		rewriting("values that grow", "append", 0.7, churn.NsWrite),
+		rewriting("a namespace is set again; of others, the mean of Del and Set", "invalidate", 0.8,
+			churn.NsWrite),
+		rewriting("deletes, then new keys", "delete-half", 0.72, churn.NsWrite),
 	}},
 	{name: "kept", title: "Live entries found at the end", rows: []row{
 		rewriting("values of different lengths", "churn", 0.7, churn.Found),
@@ -81,9 +84,9 @@ var questions = []question{
 	}},
 	{name: "latency", title: "One call in a full cache", unit: "ns", rows: latencies()},
 	{name: "mixed", title: "Reading and writing", unit: "ns", rows: []row{
-		ns(all, "mix-zipf", "nine Gets and a Set, Zipf"),
-		ns(few, "mix-small", "nine Gets and a Set, Zipf, 65,536 small entries"),
-		ns(few, "ref-setget", "a Set for each Get, 65,536 tiny entries, in order"),
+		ns(all, "mix-zipf", "a Get or a Set, nine to one, Zipf"),
+		ns(few, "mix-small", "a Get or a Set, nine to one, Zipf, 65,536 small entries"),
+		ns(few, "ref-setget", "a Get or a Set, one to one, 65,536 tiny entries, in order"),
 	}},
 	{name: "expiring", title: "Entries with a time to live", unit: "ns", rows: []row{
 		ns([]string{us, "fastcache", "freecache", otter}, "ttl-dep-uniform",
@@ -116,7 +119,7 @@ var questions = []question{
 	}},
 	{name: "others", title: "Other caches", rows: []row{
 		ns(others, "dep-uniform", "Get, each key depends on the last value, ns"),
-		ns(others, "mix-zipf", "nine Gets and a Set, Zipf, ns"),
+		ns(others, "mix-zipf", "a Get or a Set, nine to one, Zipf, ns"),
 		ns(others, "overwrite", "new values of the same length, ns"),
 		living(others, "live-10", "besides keys and values, bytes an entry", measure.Overhead),
 		living(others, "live-10", "one `runtime.GC()`, ms", measure.GCTime),
@@ -136,8 +139,8 @@ var questions = []question{
 // The rows of the README.
 var (
 	getRow = named("a Get from 4 M entries; each key depends on the last value, ns", "dep-uniform")
-	mixRow = named("nine Gets and a Set, 4 M entries, Zipf, ns", "mix-zipf")
-	setRow = named("an overwrite at random among 4 M entries, ns", "overwrite")
+	mixRow = named("a Get or a Set, nine to one, 4 M entries, Zipf, ns", "mix-zipf")
+	setRow = named("an overwrite of the same length, 4 M entries at random, ns", "overwrite")
 
 	memoryRow = row{"memory beyond keys and values, 10 M entries, bytes each",
 		load{name: "live-10"}, measure.Overhead, ""}
