@@ -29,7 +29,7 @@ var pictures = []picture{
 		{"Sets of different lengths; live entries take 0.7 of the bound", rewritten("churn", 0.7),
 			churn.NsWrite, ""},
 	}, false},
-	{"mixed.svg", "Nine Gets and a Set, 4 M entries, Zipf", "ns", chart.Linear,
+	{"mixed.svg", "A Get or a Set, nine to one, 4 M entries, Zipf", "ns", chart.Linear,
 		[]row{named("", "mix-zipf")}, false},
 	{"memory.svg", "Memory besides keys and values of 116 bytes", "bytes an entry", chart.Linear,
 		[]row{
