@@ -71,24 +71,32 @@ func appendPartKey(dst []byte, number uint64, i int) []byte {
 func (c *Cache) GetBig(dst, k []byte) []byte {
 	c.big.gets.Add(1)
 	found := c.inner.Load().Get(dst, k)
-	if len(found) == len(dst) {
-		return dst
+	for len(found) > len(dst) {
+		// It may lie where the parts go.
+		length, number, ok := parseWhere(found[len(dst):])
+		if !ok {
+			c.big.kinds.Add(1)
+			return dst
+		}
+		if value, ok := c.getParts(dst, length, number); ok {
+			return value
+		}
+		// SetBig may have replaced the value and removed these parts.
+		found, _ = c.inner.Load().Peek(dst, k)
+		if _, now, ok := parseWhere(found[len(dst):]); ok && now == number {
+			return dst
+		}
 	}
-	// It may lie where the parts go.
-	length, number, ok := parseWhere(found[len(dst):])
-	if !ok {
-		c.big.kinds.Add(1)
-		return dst
-	}
-	return c.getParts(dst, length, number)
+	return dst
 }
 
-// getParts appends the parts of a value to dst. It allocates as parts are read and does not
-// trust length, because a program may Set a value that looks like the entry of SetBig.
-func (c *Cache) getParts(dst []byte, length, number uint64) []byte {
+// getParts appends the parts of a value to dst. It returns false if one is missing. It allocates as
+// parts are read and does not trust length, because a program may Set a value that looks like the
+// entry of SetBig.
+func (c *Cache) getParts(dst []byte, length, number uint64) (value []byte, ok bool) {
 	if length > uint64(c.capacity) {
 		c.big.lengths.Add(1)
-		return dst
+		return dst, true
 	}
 	inner, out := c.inner.Load(), dst
 	var key [len(partsTrailer) + 16]byte
@@ -98,13 +106,13 @@ func (c *Cache) getParts(dst []byte, length, number uint64) []byte {
 		}
 		part, ok := inner.HasGet(out, appendPartKey(key[:0], number, i))
 		if !ok || len(part) == len(out) {
-			return dst
+			return dst, false
 		}
 		out = part
 	}
 	if uint64(len(out)-len(dst)) != length {
 		c.big.lengths.Add(1)
-		return dst
+		return dst, true
 	}
-	return out
+	return out, true
 }

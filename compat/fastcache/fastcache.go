@@ -48,8 +48,11 @@ type Cache struct {
 
 	big bigCounters
 
-	// before are the statistics of inner after loading a folder, or nil: its own calls do not count.
-	before atomic.Pointer[ringcache.Stats]
+	// loading is what the first inner counted while a folder was loaded into it, or 0.
+	loading struct {
+		into  *ringcache.Cache
+		stats ringcache.Stats
+	}
 }
 
 // New returns a cache of maxBytes, rounded up to a multiple of 32 MB. It panics if
@@ -109,7 +112,7 @@ func (c *Cache) Has(k []byte) bool {
 	return c.inner.Load().Has(k)
 }
 
-// Del removes k.
+// Del removes k. If SetBig stored it, its parts stay until they are evicted.
 func (c *Cache) Del(k []byte) {
 	c.inner.Load().Del(k)
 }
@@ -123,7 +126,6 @@ func (c *Cache) Reset() {
 	} else {
 		_ = fresh.Close()
 	}
-	c.before.Store(nil)
 	c.ignored.Store(0)
 	c.big.reset()
 }

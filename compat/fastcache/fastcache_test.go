@@ -106,6 +106,35 @@ func TestReset_BesideTraffic(t *testing.T) {
 	require.False(t, c.Has([]byte{1}))
 }
 
+// A value that is replaced all the time is always found.
+func TestBig_FoundWhileReplaced(t *testing.T) {
+	c := New(64 << 20)
+	defer c.Reset()
+	k, stop := []byte("page"), make(chan struct{})
+	var wg sync.WaitGroup
+	c.SetBig(k, bytes.Repeat([]byte{1}, 200_000))
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for i := byte(0); ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				c.SetBig(k, bytes.Repeat([]byte{i}, 200_000))
+			}
+		}
+	}()
+	for range 3000 {
+		v := c.GetBig(nil, k)
+		if !assert.Len(t, v, 200_000) || !assert.Equal(t, len(v), bytes.Count(v, v[:1])) {
+			break
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
 func TestBig_Sizes(t *testing.T) {
 	c := New(256 << 20)
 	defer c.Reset()

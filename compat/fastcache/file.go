@@ -33,7 +33,11 @@ func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if ok { // any other directory is an error of Save
 		target = inside(filePath, folderFile)
 	}
-	if err := c.inner.Load().Save(context.Background(), target, o); err != nil {
+	err := ringcache.ErrClosed
+	for errors.Is(err, ringcache.ErrClosed) { // by a Reset, after which there is another inner
+		err = c.inner.Load().Save(context.Background(), target, o)
+	}
+	if err != nil {
 		return fmt.Errorf("fastcache: save cache to %q: %w", filePath, err)
 	}
 	for _, name := range old {

@@ -325,6 +325,40 @@ func TestFolder_DamageIsAnError(t *testing.T) {
 	}
 }
 
+// Counters never fall below 0, and a save that a Reset interrupts saves what is there after it.
+func TestFolder_BesideTheFirstReset(t *testing.T) {
+	dir := t.TempDir()
+	old := real.New(1)
+	defer old.Reset()
+	for i := range 50_000 {
+		k, v := pair(i)
+		old.Set(k, v)
+	}
+	require.NoError(t, old.SaveToFile(filepath.Join(dir, "old")))
+	for range 5 {
+		c, err := LoadFromFile(filepath.Join(dir, "old"))
+		require.NoError(t, err)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.Reset()
+			c.Reset()
+		}()
+		for more := true; more; {
+			var s Stats
+			c.UpdateStats(&s)
+			require.Zero(t, s.SetCalls+s.GetCalls+s.Misses)
+			require.NoError(t, c.SaveToFile(filepath.Join(dir, "new")))
+			select {
+			case <-done:
+				more = false
+			default:
+			}
+		}
+		c.Reset()
+	}
+}
+
 func TestFolder_OddNamesAndSizes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "br[1]")
 	old := real.New(1)

@@ -49,8 +49,8 @@ func loadFolder(folder string, maxBytes int) (*Cache, error) {
 	}
 	c.joinBig()
 	c.big.reset()
-	before := c.inner.Load().Stats()
-	c.before.Store(&before)
+	c.loading.into = c.inner.Load()
+	c.loading.stats = c.loading.into.Stats()
 	return c, nil
 }
 

@@ -1,10 +1,6 @@
 package fastcache
 
-import (
-	"sync/atomic"
-
-	"github.com/ringcache/ringcache"
-)
+import "sync/atomic"
 
 // Stats are counters and gauges of a cache. UpdateStats adds to them.
 type Stats struct {
@@ -68,10 +64,10 @@ type BigStats struct {
 // UpdateStats adds the counters and gauges of the cache to s. Call s.Reset before
 // reusing s.
 func (c *Cache) UpdateStats(s *Stats) {
-	var r ringcache.Stats
-	c.inner.Load().UpdateStats(&r)
-	if b := c.before.Load(); b != nil {
-		r = r.Sub(*b)
+	inner := c.inner.Load()
+	r := inner.Stats()
+	if inner == c.loading.into {
+		r = r.Sub(c.loading.stats)
 	}
 	s.GetCalls += r.GetCalls
 	s.SetCalls += r.SetCalls + c.ignored.Load()

@@ -91,9 +91,13 @@ func (p *Pool) readyLocked() int {
 // freshBytes returns the number of bytes in the newest area that no ring has taken yet.
 func (p *Pool) freshBytes() int { return len(p.fresh.mem) - p.fresh.taken }
 
-// limitLocked limits the bound in force to the memory that the pool has.
+// limitLocked limits the bound in force to the memory that the pool has. If less than a chunk is
+// missing, nothing is: the file of a ring grows by whole chunks.
 func (p *Pool) limitLocked() {
-	bound := min(p.most.Load(), p.used.Load()+int64(p.readyLocked()))
+	bound, has := p.most.Load(), p.used.Load()+int64(p.readyLocked())
+	if has <= bound-int64(p.chunkSize) {
+		bound = has
+	}
 	if p.bound.Swap(bound) != bound && p.onBound != nil {
 		p.onBound()
 	}

@@ -41,7 +41,8 @@ func (b *Store) limitsFor(n int) limits {
 		total = max(total, min(next, total+s.lent(quota)>>s.Shift))
 	}
 	if n > 0 && !b.Large && !b.strict && s.FreeOfLive(keptFree) > 0 {
-		total = max(total, b.chunksFor(b.liveBytes()+n)+2)
+		need := b.liveBytes() + n
+		total = max(total, b.chunksFor(need+need/hysteresis)+2) // with room for dead bytes
 	}
 	if total > held {
 		// Other buckets may hold more than their share at the moment.

@@ -246,7 +246,7 @@ func (b *Store) promote(p index.Place, hd *record.Header, w *policy.Work) {
 	limit := main.Held()
 	fits, stays := main.Fits(n, limit), w.Compacts
 	if !w.Compacts {
-		if has := b.limits().main; b.policy.Filled || !fits {
+		if has := b.limitsFor(n).main; b.policy.Filled || !fits {
 			limit = has
 		} else {
 			limit = max(limit, has)

@@ -97,11 +97,11 @@ func (r *records) set(view uint64, key string, rec record, ttl time.Duration) {
 		_ = r.cache.SetWithTTL(k, rec.bytes, ttl)
 	case string(cmd) == rec.cmd:
 		copy(rec.body(), body[:versionSize])
-		_ = r.cache.SetWithTTL(k, rec.bytes, ttl)
+		left, _ := r.cache.TTL(k) // the main record must not expire before its side records
+		_ = r.cache.SetWithTTL(k, rec.bytes, max(ttl, left))
 	default:
 		copy(rec.body(), body[:versionSize])
 		_ = r.cache.SetWithTTL(appendSideKey(room[:0], view, key, rec.cmd), rec.body(), ttl)
-		// The main record must not expire before any of its side records.
 		if left, ok := r.cache.TTL(k); ok && left < ttl {
 			r.cache.Touch(k, ttl)
 		}

@@ -36,6 +36,9 @@ func TestUpdate_SideRecordOutlivesMainReply(t *testing.T) {
 		s.Update("k", "STRLEN", text("1"))
 		s.Flight("k", "TYPE", time.Minute, now)
 		s.Update("k", "TYPE", text("string"))
+		time.Sleep(2 * time.Second)
+		s.Flight("k", "GET", time.Second, time.Now()) // once more
+		s.Update("k", "GET", text("v"))
 		time.Sleep(30 * time.Minute)
 		requireHit(t, s, "k", "STRLEN", "1")
 		requireMiss(t, s, "k", "GET", time.Now())

@@ -239,10 +239,14 @@ func TestRoom_GoneEntriesGiveWayToTheOtherKind(t *testing.T) {
 // Records of all lengths that are overwritten with others and deleted: while live ones take half of
 // the bound, hardly any is evicted, however many dead bytes the large buckets have.
 func TestRoom_RecordsOfAllLengths(t *testing.T) {
-	for _, bound := range []int{1 << 20, 9 << 20} {
-		g := ringtest.Default(bound)
+	for _, tc := range []struct{ made, bound int }{
+		{1 << 20, 1 << 20}, {9 << 20, 9 << 20},
+		{1 << 20, 9 << 20}, // few buckets, whose long records are nearly large
+	} {
+		g, bound := ringtest.Default(tc.made), tc.bound
 		g.Seed = ringtest.TestSeed
 		c := ringtest.MustCache(t, g)
+		ringtest.MustResize(t, c, bound)
 		r, v := ringtest.NewRand(1), make([]byte, bound/16)
 		lengths, keys := map[int]int{}, []int{}
 		live, written, sets := 0, 0, 0
@@ -274,7 +278,7 @@ func TestRoom_RecordsOfAllLengths(t *testing.T) {
 			written += n
 		}
 		t.Logf("%d Sets in %d bytes: %d evicted", sets, bound, c.Stats().EvictedEntries)
-		require.LessOrEqual(t, c.Stats().EvictedEntries, uint64(sets/1000))
+		require.LessOrEqual(t, c.Stats().EvictedEntries, uint64(sets/5000))
 		require.NoError(t, ringtest.Validate(c))
 	}
 }

@@ -135,7 +135,7 @@ func TestTmpfs_RefusedLargeValue(t *testing.T) {
 func TestTmpfs_Grows(t *testing.T) {
 	t.Parallel()
 	dir := ringtest.MountTmpfs(t, 32)
-	c := mustOpenSmall(t, 100<<20, dir)
+	c := mustOpenSmall(t, 100_000_000, dir) // no whole number of chunks
 	ringtest.FillLimited(t, c, 32<<20)
 	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, ringtest.TmpfsSize(150)))
 	requireGrowsBack(t, c)
