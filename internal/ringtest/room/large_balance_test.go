@@ -213,7 +213,8 @@ func TestRoom_GoneEntriesGiveWayToTheOtherKind(t *testing.T) {
 		for _, first := range []int{short, long} {
 			now := time.Minute
 			g := ringtest.Default(bound)
-			g.Policy, g.Elapsed = ringcache.PolicyFIFO, func() time.Duration { return now }
+			g.Seed, g.Policy = ringtest.TestSeed, ringcache.PolicyFIFO
+			g.Elapsed = func() time.Duration { return now }
 			c := ringtest.MustCache(t, g)
 			id := uint32(0)
 			fill := func(set func(k, v []byte) error, size int, share float64) {
