@@ -45,7 +45,7 @@ var ColdOn = flag.Bool("ringcache.cold", false, "run the tests on caches with Op
 // Rounds returns the number of runs of a randomised test.
 func Rounds() int {
 	if *LongRun {
-		return 6
+		return 4
 	}
 	return 1
 }
