@@ -258,14 +258,14 @@ var lives = map[string]func(dir string, errno unix.Errno) outcome{
 	"namespaces":   liveWithNamespaces,
 }
 
-const livingEntries = 1000
+const livingEntries = 500
 
 func livingKey(i int) []byte { return binary.BigEndian.AppendUint32([]byte("key-"), uint32(i)) }
 
 // livingValue returns the value of key i, some of which are large.
 func livingValue(i int) []byte {
 	n := 100 + i%700
-	if i%500 == 0 {
+	if i%250 == 0 {
 		n = 100_000
 	}
 	return binary.BigEndian.AppendUint32(make([]byte, n), uint32(i))
