@@ -38,8 +38,8 @@ type Cache struct {
 	// buckets is what fastcache's own tests name; nothing is in it.
 	buckets [bucketsCount]struct{ gen uint64 } //lint:ignore U1000 see above
 
-	// inner is another cache after each Reset: that is what gives memory back.
-	inner atomic.Pointer[ringcache.Cache]
+	// inner is another one after each Reset: that is what gives memory back.
+	inner atomic.Pointer[inner]
 
 	capacity int
 
@@ -47,12 +47,12 @@ type Cache struct {
 	ignored atomic.Uint64
 
 	big bigCounters
+}
 
-	// loading is what the first inner counted while a folder was loaded into it, or 0.
-	loading struct {
-		into  *ringcache.Cache
-		stats ringcache.Stats
-	}
+// inner is the cache that has the entries.
+type inner struct {
+	*ringcache.Cache
+	loading ringcache.Stats // what it counted while a folder was loaded into it
 }
 
 // New returns a cache of maxBytes, rounded up to a multiple of 32 MB. It panics if
@@ -70,10 +70,10 @@ func New(maxBytes int) *Cache {
 	return around(ringcache.New(capacity), capacity)
 }
 
-// around returns the Cache whose entries are those of inner.
-func around(inner *ringcache.Cache, capacity int) *Cache {
+// around returns the Cache that has these entries.
+func around(entries *ringcache.Cache, capacity int) *Cache {
 	c := &Cache{capacity: capacity}
-	c.inner.Store(inner)
+	c.inner.Store(&inner{Cache: entries})
 	// Values of SetBig are numbered from a random place on: a snapshot may have others.
 	c.big.lastNumber.Store(rand.Uint64())
 	return c
@@ -120,7 +120,7 @@ func (c *Cache) Del(k []byte) {
 // Reset removes all entries, frees their memory, and sets the counters to 0.
 func (c *Cache) Reset() {
 	old := c.inner.Load()
-	fresh := ringcache.New(c.capacity)
+	fresh := &inner{Cache: ringcache.New(c.capacity)}
 	if c.inner.CompareAndSwap(old, fresh) { // otherwise another Reset was first
 		_ = old.Close() // calls that still use it miss, as after a Reset
 	} else {

@@ -341,8 +341,9 @@ func TestFolder_BesideTheFirstReset(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			c.Reset()
-			c.Reset()
+			for range 3 {
+				c.Reset()
+			}
 		}()
 		for more := true; more; {
 			var s Stats
@@ -355,6 +356,9 @@ func TestFolder_BesideTheFirstReset(t *testing.T) {
 			default:
 			}
 		}
+		var s Stats
+		c.UpdateStats(&s)
+		require.Zero(t, s.SetCalls+s.GetCalls+s.Misses)
 		c.Reset()
 	}
 }

@@ -49,8 +49,7 @@ func loadFolder(folder string, maxBytes int) (*Cache, error) {
 	}
 	c.joinBig()
 	c.big.reset()
-	c.loading.into = c.inner.Load()
-	c.loading.stats = c.loading.into.Stats()
+	c.inner.Load().loading = c.inner.Load().Stats()
 	return c, nil
 }
 

@@ -65,10 +65,7 @@ type BigStats struct {
 // reusing s.
 func (c *Cache) UpdateStats(s *Stats) {
 	inner := c.inner.Load()
-	r := inner.Stats()
-	if inner == c.loading.into {
-		r = r.Sub(c.loading.stats)
-	}
+	r := inner.Stats().Sub(inner.loading)
 	s.GetCalls += r.GetCalls
 	s.SetCalls += r.SetCalls + c.ignored.Load()
 	s.Misses += r.Misses

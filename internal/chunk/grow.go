@@ -91,11 +91,11 @@ func (p *Pool) readyLocked() int {
 // freshBytes returns the number of bytes in the newest area that no ring has taken yet.
 func (p *Pool) freshBytes() int { return len(p.fresh.mem) - p.fresh.taken }
 
-// limitLocked limits the bound in force to the memory that the pool has. If less than a chunk is
-// missing, nothing is: the file of a ring grows by whole chunks.
+// limitLocked limits the bound in force to the memory that the pool has. Files grow by whole
+// chunks, and nothing is missing if less than one is.
 func (p *Pool) limitLocked() {
 	bound, has := p.most.Load(), p.used.Load()+int64(p.readyLocked())
-	if has <= bound-int64(p.chunkSize) {
+	if has < bound && (p.mem.Rings == nil || bound-has >= int64(p.chunkSize)) {
 		bound = has
 	}
 	if p.bound.Swap(bound) != bound && p.onBound != nil {

@@ -29,8 +29,8 @@ func (l limits) of(r policy.Ring) int {
 // limits returns how many chunks each ring may hold now.
 func (b *Store) limits() limits { return b.limitsFor(0) }
 
-// limitsFor returns the limits for a new record of n bytes in a full bucket. While live entries
-// leave memory free, a small one may have what they and the record take, whatever its quota is:
+// limitsFor returns the limits when there is no room for a record of n bytes. While live entries
+// leave memory free, a small bucket may have what they and the record take, whatever its quota is:
 // that may be small because others are slow to give up dead bytes.
 func (b *Store) limitsFor(n int) limits {
 	s := b.Shared

@@ -34,6 +34,9 @@ const (
 	// An entry may expire one step of the cache's clock early, so it is stored for one step longer.
 	// The exact time is in the reply.
 	clockStep = 100 * time.Millisecond
+
+	// A longer one would be for ever to the cache, whose TTL is then 0.
+	longestTTL = 10 * 365 * 24 * time.Hour
 )
 
 // get returns a copy of the reply to cmd of key, if there is one that has not expired at now. With
@@ -85,7 +88,7 @@ func (r *records) set(view uint64, key string, rec record, ttl time.Duration) {
 	if ttl <= 0 {
 		return
 	}
-	ttl = max(ttl, ttl+clockStep) // the sum may be out of range
+	ttl = min(ttl, longestTTL) + clockStep
 	var room [keyRoom]byte
 	k := appendMainKey(nil, view, key)
 	old, _ := r.cache.Peek(nil, k)
