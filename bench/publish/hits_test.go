@@ -119,8 +119,9 @@ func TestSummary(t *testing.T) {
 	d := slices.Concat(three(capacity, "a", 10, 50, 40, 60), three(capacity, "a", 30, 70, 60, 60))
 	table := newTable("")
 	d.summary(table, []string{us, otter})
-	require.Equal(t, [][]string{{"mean hit ratio in %, 1 workloads, caches of 10 and 30 % of " +
-		"their data (won / tied / lost against the better of otter and theine: 1 / 0 / 1), " +
+	require.Equal(t, [][]string{{"mean hit ratio in %, equal capacity of 10 and 30 % of the data of " +
+		"1 workloads, on some of which it was tuned (won / tied / lost against the better of " +
+		"otter and theine: 1 / 0 / 1), " +
 		"2026-01-02", "**60.0**",
 		"50.0"}}, table.Rows)
 }

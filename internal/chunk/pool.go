@@ -156,7 +156,7 @@ func (p *Pool) Spare() int { return int(p.bound.Load() - p.used.Load()) }
 
 // Chunk hands out one chunk, whose content is undefined: an idle one, else one without memory. Idle
 // pages give theirs back for it if the two together would exceed the bound (I17). If Chunk returns
-// an error, it has lowered the bound in force to the memory that the pool has.
+// an error, it has lowered the bound in force to the chunks that the pool has.
 func (p *Pool) Chunk() (r Ref, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
