@@ -51,8 +51,8 @@ type Stats struct {
 	EffectiveMaxBytes uint64
 
 	// ReservedBytes is a gauge: the memory that records and indexes use, in whole chunks or pages, but
-	// not what Reset has left for new entries. DeadBytes is the part that holds dead records, such
-	// as those of removed entries; IndexBytes, the part that holds indexes.
+	// not what Reset has left for new entries. DeadBytes is the part that holds records found dead,
+	// such as those of removed entries; IndexBytes, the part that holds indexes.
 	ReservedBytes uint64
 	DeadBytes     uint64
 	IndexBytes    uint64
