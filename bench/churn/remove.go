@@ -51,6 +51,8 @@ func (r *run) invalidate(s *space) error {
 		for id := s.from; id < s.to; id++ {
 			r.del(id)
 		}
+		r.flush()
+		r.writes.n -= s.to - s.from // a write is an entry that is set again, its Del included
 		return nil
 	}
 	r.flush()

@@ -70,8 +70,7 @@ var questions = []question{
 		rewriting("values of different lengths", "churn", 0.7, churn.NsWrite),
 		rewriting("values of different lengths", "churn", 0.95, churn.NsWrite),
 		rewriting("values that grow", "append", 0.7, churn.NsWrite),
-		rewriting("a namespace is set again; of others, the mean of Del and Set", "invalidate", 0.8,
-			churn.NsWrite),
+		rewriting("a namespace is set again, in others after Dels", "invalidate", 0.8, churn.NsWrite),
 		rewriting("deletes, then new keys", "delete-half", 0.72, churn.NsWrite),
 	}},
 	{name: "kept", title: "Live entries found at the end", rows: []row{
