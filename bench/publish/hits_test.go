@@ -120,7 +120,7 @@ func TestSummary(t *testing.T) {
 	table := newTable("")
 	d.summary(table, []string{us, otter})
 	require.Equal(t, [][]string{{"mean hit ratio in %, equal capacity of 10 and 30 % of the data of " +
-		"1 workloads, on some of which ringcache was tuned (won / tied / lost against the better of " +
+		"1 workloads, on most of which ringcache was tuned (won / tied / lost against the better of " +
 		"otter and theine: 1 / 0 / 1), " +
 		"2026-01-02", "**60.0**",
 		"50.0"}}, table.Rows)

@@ -318,7 +318,7 @@ func outside(store string, values []float64, want, tolerance float64) []string {
 func (h Hits) summary(t *Table, stores []string) {
 	c := count(h.against(capacity))
 	label := fmt.Sprintf("mean hit ratio in %%, equal capacity of 10 and 30 %% of the data of "+
-		"%d workloads, on some of which ringcache was tuned (won / tied / lost against the better of "+
+		"%d workloads, on most of which ringcache was tuned (won / tied / lost against the better of "+
 		"otter and theine: %s), %s", h.loads(capacity),
 		c.score(), h.days(func(*hitratio.Row) bool { return true }))
 	t.add(label, figures("%.1f", h.means(capacity, stores, hitRatio))...)
