@@ -22,7 +22,8 @@ func (c *Cache) SaveToFile(filePath string) error {
 // complete or unchanged, even after a crash. If filePath is a snapshot directory of fastcache, it
 // stays a directory: the file in it is snapshot.ringcache, and once that is complete, the files of
 // fastcache are removed. A directory with any other content is an error. Missing parent directories
-// are created. After a Reset meanwhile, the file has only later entries.
+// are created. After a Reset meanwhile, the file has only later entries. It may lack a value that
+// SetBig replaces meanwhile.
 func (c *Cache) SaveToFileConcurrent(filePath string, concurrency int) error {
 	if procs := runtime.GOMAXPROCS(0); concurrency <= 0 || concurrency > procs {
 		concurrency = procs
